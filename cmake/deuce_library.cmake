@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # libdeuce.so: the C ABI and nothing else is visible; libstdc++ is linked statically.
-add_library(deuce SHARED)
+add_library(deuce SHARED $<TARGET_OBJECTS:deuce_core>)
 add_library(deuce::deuce ALIAS deuce)
-target_link_libraries(deuce PRIVATE -Wl,--whole-archive deuce_core -Wl,--no-whole-archive)
+target_link_libraries(deuce PRIVATE deuce_core)   # for what the objects themselves link
 target_include_directories(deuce PUBLIC
   $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_options(deuce PRIVATE

@@ -85,18 +85,27 @@ typedef struct deuce_fault {
   uint32_t tag, reserved;
 } deuce_fault;
 
-deuce_status deuce_decode_check(const deuce_decode_config *config);                        /* is it supported? the same code as plan_create */
-deuce_status deuce_decode_workspace_size(const deuce_decode_config *config, size_t *bytes, size_t *control_bytes);
-deuce_status deuce_decode_workspace_init(const deuce_decode_config *config, void *workspace, size_t bytes, deuce_stream stream);
-deuce_status deuce_decode_plan_create(const deuce_decode_config *config, deuce_decode_plan *plan);
-deuce_status deuce_decode_run(deuce_decode_plan plan, const deuce_decode_args *args, void *workspace, size_t bytes, deuce_stream stream);
-deuce_status deuce_decode_explain(deuce_decode_plan plan, const deuce_decode_args *args, char *text, size_t *bytes);
-deuce_status deuce_decode_fault(deuce_decode_plan plan, deuce_fault *fault);               /* looks and clears; never waits */
-void         deuce_decode_plan_destroy(deuce_decode_plan plan);
-const char  *deuce_status_string(deuce_status status);
-const char  *deuce_last_error(void);                   /* thread-local sentence */
-const char  *deuce_last_error_field(void);             /* the field it names, or "" */
-uint32_t     deuce_abi_version(void);
-const char  *deuce_version(void);
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DEUCE_API __attribute__((visibility("default")))
+DEUCE_API deuce_status deuce_decode_check(const deuce_decode_config *config);                        /* is it supported? the same code as plan_create */
+DEUCE_API deuce_status deuce_decode_workspace_size(const deuce_decode_config *config, size_t *bytes, size_t *control_bytes);
+DEUCE_API deuce_status deuce_decode_workspace_init(const deuce_decode_config *config, void *workspace, size_t bytes, deuce_stream stream);
+DEUCE_API deuce_status deuce_decode_plan_create(const deuce_decode_config *config, deuce_decode_plan *plan);
+DEUCE_API deuce_status deuce_decode_run(deuce_decode_plan plan, const deuce_decode_args *args, void *workspace, size_t bytes, deuce_stream stream);
+DEUCE_API deuce_status deuce_decode_explain(deuce_decode_plan plan, const deuce_decode_args *args, char *text, size_t *bytes);
+DEUCE_API deuce_status deuce_decode_fault(deuce_decode_plan plan, deuce_fault *fault);               /* looks and clears; never waits */
+DEUCE_API void         deuce_decode_plan_destroy(deuce_decode_plan plan);
+DEUCE_API const char  *deuce_status_string(deuce_status status);
+DEUCE_API const char  *deuce_last_error(void);                   /* thread-local sentence */
+DEUCE_API const char  *deuce_last_error_field(void);             /* the field it names, or "" */
+DEUCE_API uint32_t     deuce_abi_version(void);
+DEUCE_API const char  *deuce_version(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -80,8 +80,11 @@ Result<std::unique_ptr<BackendPlan>> create_reference(const Problem& problem) {
   return std::unique_ptr<BackendPlan>(std::make_unique<ReferencePlan>(problem));
 }
 
-constexpr BackendEntry kReference{Backend::reference, "reference", check_reference,
-                                  create_reference};
+constexpr BackendEntry kReference{.id = Backend::reference,
+                                  .name = "reference",
+                                  .check = check_reference,
+                                  .create = create_reference,
+                                  .checks_host_data = true};
 
 }  // namespace
 
