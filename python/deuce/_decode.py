@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one path from Python tensors to deuce_decode_run, shared by every entry point.
+
+The C struct of a call is filled once for each new combination of options, shapes and strides, and
+kept for the thread; later calls only renew its pointers. Must hold: everything that shaped the kept
+struct is part of its key.
+"""
+from . import _abi, _plan, _prepare, _tensor, errors
+from ._library import library, raise_status
+
+_OUT, _LSE = _prepare.TENSORS.index("out"), _prepare.TENSORS.index("lse")
+_KEPT_CALLS = 1024  # more shapes than this in one thread: start over rather than grow for ever
+
+
+def decode(entry, options, q, k, v, *, out=None, lse=None, want_lse=False, kv_len=None,
+           kv_start=None, cu_q_len=None, cache_row=None, block_table=None, page_indptr=None,
+           page_indices=None, last_page_len=None, sink=None, q_descale=None, k_descale=None,
+           v_descale=None, k_token_scale=None, v_token_scale=None, kv_len_all=None, score_scale=1.0,
+           out_scale=1.0, workspace=None, stream=None):
+    """Run one call; returns (out, lse), with lse None when it was neither wanted nor given.
+
+    entry: _prepare.Entry. options: hashable, all that is not a tensor and shapes the plan.
+    kv_len_all: int, one length for all requests; None = the capacity of the cache.
+    """
+    tensors = (q, k, v, out, lse, kv_len, kv_start, cu_q_len, cache_row, block_table, page_indptr,
+               page_indices, last_page_len, sink, q_descale, k_descale, v_descale, k_token_scale,
+               v_token_scale)
+    readers = _tensor.readers
+    pointers, keys, owners = [], [], []
+    for tensor in tensors:
+        if tensor is None:
+            pointers.append(None)
+            keys.append(None)
+            continue
+        reader = readers.get(type(tensor)) or _tensor.reader_of(
+            tensor, entry.name(_prepare.TENSORS[len(keys)]))
+        pointer, key, owner = reader(tensor)
+        pointers.append(pointer)
+        keys.append(key)
+        owners.append(owner)
+    state = _plan.thread_state.current()
+    key = (entry, options, want_lse, workspace is None, *keys)
+    try:
+        kept = state.calls.get(key)
+    except TypeError:  # an option that cannot be hashed is none of ours: prepare() names it
+        kept = None
+    if kept is None:
+        kept = _prepare.prepare(entry, options, tensors, keys, want_lse, workspace is None)
+        if len(state.calls) >= _KEPT_CALLS:
+            state.calls.clear()
+        state.calls[key] = kept
+
+    if out is None:
+        out = kept.new_out(q)
+        pointers[_OUT], _, owner = _tensor.read(out, "out")
+        owners.append(owner)
+    if want_lse and lse is None:
+        lse = kept.new_lse(q)
+        pointers[_LSE], _, owner = _tensor.read(lse, "lse")
+        owners.append(owner)
+    args = kept.args
+    for position, field in kept.fields:
+        setattr(args, field, pointers[position])
+    if kv_len is None and page_indptr is None:
+        args.kv_len_all = kept.capacity if kv_len_all is None else kv_len_all
+    args.score_scale, args.out_scale = score_scale, out_scale
+    if state.explaining:
+        state.explanation = kept.plan.explain(args)
+    else:
+        _run(kept, q, workspace, stream)
+    return out, lse
+
+
+def _run(kept, q, workspace, stream):
+    # A host backend has no stream.
+    stream = _stream_number(stream, q) if kept.device[0] == _abi.DEVICE_CUDA else None
+    if workspace is not None:
+        address, size = _memory_of(workspace, kept.device)
+    else:
+        space = kept.workspace or _plan.device_workspace(kept.plan, q, stream)
+        address, size = space.address, space.size
+    status = library.deuce_decode_run(kept.plan.handle, kept.reference, address, size, stream)
+    if status:
+        raise_status(status, kept.args, kept.plan.config)
+
+
+def _stream_number(stream, q):
+    if stream is None:
+        if _tensor.kind_of(q) != "torch":
+            return None
+        import torch  # loaded already: q is a torch tensor
+        stream = torch.cuda.current_stream(q.device)
+    return getattr(stream, "cuda_stream", stream)
+
+
+def _memory_of(workspace, device):
+    """(address, bytes) of the aligned part of a caller's workspace."""
+    address, key, _ = _tensor.read(workspace, "workspace")
+    layout = _tensor.describe(workspace, key, "workspace")
+    if layout.device != device and -1 not in (layout.device[1], device[1]):
+        raise errors.InvalidArgument("workspace is on another device than the query", "workspace")
+    if not layout.contiguous or not layout.writable or layout.size_bytes is None:
+        raise errors.InvalidArgument("workspace must be contiguous, writable and of a numeric dtype",
+                                     "workspace")
+    skipped = -address % _plan.WORKSPACE_ALIGNMENT
+    return address + skipped, max(layout.size_bytes - skipped, 0)
