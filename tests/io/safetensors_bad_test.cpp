@@ -17,6 +17,7 @@ struct BadFile {
   std::string bytes;
   const char* sentence;  // after "x.safetensors: "
 };
+void PrintTo(const BadFile& file, std::ostream* out) { *out << file.name; }
 
 std::string tensor(const char* fields) { return std::string(R"({"q":{)") + fields + "}}"; }
 constexpr const char* kGood = R"("dtype":"F32","shape":[2],"data_offsets":[0,8])";
@@ -30,7 +31,7 @@ std::vector<BadFile> bad_files() {
       {"seven_bytes", std::string(7, '\0'),
        "7 bytes are too few for a safetensors file (8 of header length first)"},
       {"length_beyond_file", file_bytes(good, "", good.size() + 1),
-       "header length 66 is more than the 65 bytes that follow it"},
+       "header length 55 is more than the 54 bytes that follow it"},
       {"length_huge", file_bytes(good, "", 100'000'001),
        "header length 100000001 is above the format's 100000000"},
       {"length_all_ones", file_bytes(good, "", ~uint64_t{0}),
