@@ -5,12 +5,9 @@
 // contiguous or paged caches, lengths read where the work is done, one launch, no planning per
 // step. Made for engines and bindings of any language; C++ programs include deuce.hpp instead.
 //
-//   deuce_decode_config config;             // what does not change from step to step
-//   deuce_decode_config_init(&config);
-//   ...                                     // heads, head dims, dtypes, page size, maxima
-//   deuce_decode_workspace_size(&config, &bytes, NULL);
-//   deuce_decode_plan_create(&config, &plan);
-//   deuce_decode_run(plan, &args, workspace, bytes, stream);   // every step
+// In order: fill a config (deuce_decode_config_init), ask for the workspace
+// (deuce_decode_workspace_size), make a plan (deuce_decode_plan_create), run it at every step
+// (deuce_decode_run). Functions are at the end of this file.
 //
 // What must hold: all-zero fields mean a sensible default or "off" unless a field says otherwise;
 // no field is accepted and ignored; a refused call leaves output, LSE and workspace untouched.

@@ -15,4 +15,7 @@ Result<Problem> validate_config(const deuce_decode_config& config);
 /// Reads no memory behind a pointer.
 Status validate_args(const Problem& problem, deuce_decode_args& args);
 
+/// The part of validate_args about k, v, page tables and lengths.
+Status validate_cache(const Problem& problem, const deuce_decode_args& args);
+
 }  // namespace deuce

@@ -29,6 +29,11 @@ Status check_backend(const deuce_decode_config& config) {
     return invalid("flags", "flags has unknown bits 0x{:x}: the known ones are 0x{:x}",
                    config.flags & ~kKnownFlags, kKnownFlags);
   }
+  if ((config.flags & DEUCE_FLAG_PDL) != 0 && (config.flags & DEUCE_FLAG_WORKSPACE_KEPT) == 0) {
+    return invalid("flags",
+                   "flags has DEUCE_FLAG_PDL without DEUCE_FLAG_WORKSPACE_KEPT: clearing the "
+                   "workspace would stand between the two kernels");
+  }
   if (config.backend < DEUCE_BACKEND_AUTO || config.backend > DEUCE_BACKEND_REFERENCE) {
     return invalid("backend", "backend is {}: it must be one of DEUCE_BACKEND_*, 0 .. 5",
                    config.backend);
@@ -63,8 +68,13 @@ Status check_device(const deuce_decode_config& config) {
                    "device_id is {}: it must be -1 (current device) or a device number",
                    config.device_id);
   }
-  if (config.backend == DEUCE_BACKEND_AUTO || config.device_type == 0) return {};
   const bool wants_cuda = is_gpu(config.backend);
+  const bool automatic = config.backend == DEUCE_BACKEND_AUTO;
+  const bool on_host = automatic ? config.device_type != kDeviceCuda : !wants_cuda;
+  if (on_host && config.device_id > 0) {
+    return invalid("device_id", "device_id is {}: host memory has device 0 only", config.device_id);
+  }
+  if (automatic || config.device_type == 0) return {};
   if (wants_cuda != (config.device_type == kDeviceCuda)) {
     return invalid("device_type", "device_type is {} but backend {} works on {} memory",
                    config.device_type == kDeviceCuda ? "2 (CUDA)" : "1 (CPU)",

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small checks shared by the argument rules: pointers, alignment, reach of strides.
+// They look at addresses and numbers only, never at the memory behind a pointer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+
+#include "plan/status.h"
+
+namespace deuce {
+
+/// A null pointer is fine.
+inline Status check_alignment(const char* field, const void* pointer, std::size_t alignment) {
+  if (reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0) return {};
+  return invalid(field, "{} is {}: it must be a multiple of {} bytes", field, pointer, alignment);
+}
+
+inline Status check_pointer(const char* field, const void* pointer, std::size_t alignment) {
+  if (pointer == nullptr) return invalid(field, "{} is null", field);
+  return check_alignment(field, pointer, alignment);
+}
+
+/// One dimension of a tensor: how many elements `stride` apart.
+struct Axis {
+  int64_t count;
+  int64_t stride;
+};
+
+/// Whether the byte offset of every element, `contiguous` of them in the last dimension, fits in 64
+/// bits whatever the signs of the strides.
+template <std::size_t kAxes>
+bool reach_fits(const Axis (&axes)[kAxes], int64_t contiguous, int64_t element_bytes) {
+  int64_t reach = contiguous;
+  for (const Axis& axis : axes) {
+    if (axis.count <= 1) continue;
+    if (axis.stride == std::numeric_limits<int64_t>::min()) return false;
+    int64_t steps = 0;
+    if (__builtin_mul_overflow(axis.count - 1, std::abs(axis.stride), &steps)) return false;
+    if (__builtin_add_overflow(reach, steps, &reach)) return false;
+  }
+  return !__builtin_mul_overflow(reach, element_bytes, &reach);
+}
+
+template <std::size_t kAxes>
+Status check_reach(const char* field, const Axis (&axes)[kAxes], int64_t contiguous,
+                   int64_t element_bytes) {
+  if (reach_fits(axes, contiguous, element_bytes)) return {};
+  std::string strides;
+  for (const Axis& axis : axes) {
+    strides += fmt::format("{}{}", strides.empty() ? "" : ", ", axis.stride);
+  }
+  return invalid(field, "{} is {{{}}}: byte offsets within the tensor must fit in 64 bits", field,
+                 strides);
+}
+
+}  // namespace deuce
