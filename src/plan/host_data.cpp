@@ -102,12 +102,15 @@ Status check_page_ids(const Problem& problem, const Call& call, const CacheView&
                       int64_t request) {
   const IndexRange columns = needed_columns(problem, view, request);
   if (columns.count() == 0) return {};
+  if (call.num_pages == 0) {
+    return invalid("num_pages", "num_pages is 0: request {} has keys on pages", request);
+  }
   const int32_t* ids = view.has_indptr() ? call.page_indices + call.page_indptr[request]
                                          : call.block_table + request * call.block_table_stride;
   // The sign bit of the union is set when an id is negative or above the last page. Branch-free, so
   // that it runs at the speed of the loads.
   const uint32_t last_page = static_cast<uint32_t>(call.num_pages) - 1U;
-  uint32_t outside = call.num_pages == 0 ? 1U << 31 : 0U;
+  uint32_t outside = 0;
   for (int64_t column = columns.first; column < columns.last; ++column) {
     const auto id = static_cast<uint32_t>(ids[column]);
     outside |= id | (last_page - id);
