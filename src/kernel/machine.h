@@ -135,10 +135,12 @@ concept CoreMachine = requires(M machine, Barrier& barrier, const TensorMap& map
   machine.charge(Work::fma, index);  // `index` operations of this kind per thread, for the clock
 
   // --- provenance: compiles to nothing on a GPU --------------------------------------------------
-  // The bytes about to be copied to, or read at, `tile` belong to tensor `kind` ('k', 'v', 'q') of
-  // KV block `block`. The emulator reports an MMA that reads something else.
-  machine.mark_operand(tile, 'k', index);
-  machine.expect_operand(tile, 'k', index);
+  // The copies that this thread issues next bring tensor `kind` ('q', 'k', 'v') of KV block
+  // `index`; the MMAs it issues next must read that. The emulator reports an MMA that reads
+  // something else.
+  machine.mark_operand('k', index);
+  machine.expect_operand('k', index);
+  machine.at_block(index);  // this warp now works on that KV block: for messages and traces
 };
 
 /// sm_90a: matrix instructions with accumulators in registers.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Blackwell kernel on the emulator; see blackwell.h.
+#include "emulator/blackwell.h"
+
+#include <memory>
+#include <utility>
+
+#include "emulator/blackwell_variants.h"
+#include "emulator/machine.h"
+#include "emulator/memory_ranges.h"
+
+namespace deuce::emulator {
+namespace {
+
+const BlackwellVariant* find(int head_dim, int score_slots, bool bf16) {
+  static const std::vector<BlackwellVariant> table = [] {
+    std::vector<BlackwellVariant> list = blackwell_variants_64();
+    for (BlackwellVariant& variant : blackwell_variants_128()) list.push_back(std::move(variant));
+    return list;
+  }();
+  for (const BlackwellVariant& variant : table) {
+    if (variant.head_dim == head_dim && variant.score_slots == score_slots &&
+        variant.bf16 == bf16) {
+      return &variant;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const KernelSpec* blackwell_spec(int head_dim, int score_slots, bool bf16) {
+  const BlackwellVariant* variant = find(head_dim, score_slots, bf16);
+  return variant == nullptr ? nullptr : &variant->spec;
+}
+
+RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const Call& call,
+                        std::byte* workspace, const Options& options) {
+  RunResult result;
+  const BlackwellVariant* variant =
+      find(problem.head_dim_v, plan.score_slots, problem.kv_type == DType::bf16);
+  if (variant == nullptr) {
+    result.report.add({"launch", Severity::error, "", "this configuration is not compiled"});
+    return result;
+  }
+  const auto params = std::make_unique<blackwell::Params>();
+  const int64_t q_rows = call.cu_q_len == nullptr ? 0 : call.cu_q_len[call.batch];
+  const Status status = fill_params(
+      problem, plan, call, workspace, q_rows,
+      [](const TensorMapSpec& spec, TensorMap& map) -> Status {
+        if (const char* broken = spec.fault()) {
+          return invalid("q", "tensor map: {}", broken);
+        }
+        map = encode(spec);
+        return {};
+      },
+      *params);
+  if (!status.ok()) {
+    result.report.add({"launch", Severity::error, status.field(), status.sentence()});
+    return result;
+  }
+  Launch launch;
+  launch.kernel = &variant->spec;
+  launch.blocks = plan.workers;
+  launch.memory = memory_ranges(problem, call);
+  launch.memory.push_back({"counters", workspace, plan.counter_bytes, true});
+  launch.memory.push_back({"partials", workspace + plan.counter_bytes, plan.partial_bytes, true});
+  launch.entry = [&](Machine& machine) { variant->run(machine, *params); };
+  return run(launch, options);
+}
+
+}  // namespace deuce::emulator

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the Blackwell kernel source in the emulator: what it must know about each configuration.
+#pragma once
+
+#include "emulator/launch.h"
+#include "plan/blackwell_params.h"
+
+namespace deuce::emulator {
+
+/// The description of a compiled configuration, or nullptr when there is none.
+const KernelSpec* blackwell_spec(int head_dim, int score_slots, bool bf16);
+
+/// One run of a call. `memory` lists what the kernel may touch beside the workspace.
+RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const Call& call,
+                        std::byte* workspace, const Options& options);
+
+}  // namespace deuce::emulator

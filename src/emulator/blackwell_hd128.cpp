@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Blackwell kernel at head dimension 128, instantiated on the emulator's machine.
+#include "emulator/blackwell_variant.h"
+
+namespace deuce::emulator {
+
+std::vector<BlackwellVariant> blackwell_variants_128() {
+  using blackwell::Config;
+  return {
+      blackwell_variant<Config{.head_dim = 128, .score_slots = 1, .bf16 = true}>(),
+      blackwell_variant<Config{.head_dim = 128, .score_slots = 2, .bf16 = true}>(),
+      blackwell_variant<Config{.head_dim = 128, .score_slots = 3, .bf16 = true}>(),
+      blackwell_variant<Config{.head_dim = 128, .score_slots = 1, .bf16 = false}>(),
+      blackwell_variant<Config{.head_dim = 128, .score_slots = 2, .bf16 = false}>(),
+      blackwell_variant<Config{.head_dim = 128, .score_slots = 3, .bf16 = false}>(),
+  };
+}
+
+}  // namespace deuce::emulator

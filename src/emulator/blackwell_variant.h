@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the description and the entry of one Blackwell configuration; included by the two files
+// that instantiate the kernel.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+
+#include "emulator/blackwell_variants.h"
+#include "emulator/machine.h"
+#include "kernel/blackwell/kernel.h"
+
+namespace deuce::emulator {
+
+template <blackwell::Config kConfig>
+KernelSpec blackwell_kernel_spec() {
+  using Storage = blackwell::SharedStorage<kConfig>;
+  using Columns = blackwell::TensorColumns<kConfig>;
+  KernelSpec spec;
+  spec.name = fmt::format("blackwell hd{} slots {} {}", kConfig.head_dim, kConfig.score_slots,
+                          kConfig.bf16 ? "bf16" : "f16");
+  spec.threads = blackwell::kThreads;
+  spec.shared_bytes = sizeof(Storage);
+  spec.roles.assign(blackwell::kRoles<kConfig>.begin(), blackwell::kRoles<kConfig>.end());
+  spec.edges.assign(blackwell::kEdges<kConfig>.begin(), blackwell::kEdges<kConfig>.end());
+  spec.shared_ranges = {
+      {"Q tile", offsetof(Storage, q), kConfig.tile_bytes(), blackwell::Config::kQueryStages},
+      {"K/V tile", offsetof(Storage, kv), kConfig.tile_bytes(), kConfig.ring_slots()},
+      {"row scale", offsetof(Storage, row_scale), sizeof(Storage::row_scale), 1},
+      {"row max", offsetof(Storage, row_max), sizeof(Storage::row_max), 1},
+      {"work range", offsetof(Storage, work), sizeof(Storage::work), 1},
+      {"tensor-memory address", offsetof(Storage, tensor_memory), 16, 1},
+      {"last arriver", offsetof(Storage, last_arriver), 16, 1}};
+  spec.tensor_ranges = {{"S/P slot", 0, Columns::kPerSlot, kConfig.score_slots},
+                        {"O", Columns::kOutput, kConfig.head_dim, 1}};
+  return spec;
+}
+
+template <blackwell::Config kConfig>
+BlackwellVariant blackwell_variant() {
+  return {kConfig.head_dim, kConfig.score_slots, kConfig.bf16, blackwell_kernel_spec<kConfig>(),
+          [](Machine& machine, const blackwell::Params& params) {
+            blackwell::decode_kernel<kConfig>(machine, params);
+          }};
+}
+
+}  // namespace deuce::emulator

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes, groups and dispatch of an emulated CTA; see block.h.
+#include "emulator/block.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/grid.h"
+#include "emulator/machine.h"
+
+namespace deuce::emulator {
+namespace {
+
+constexpr uint32_t kAllLanes = 0xffffffffu;
+constexpr std::size_t kSharedAlignment = 1024;
+
+void lane_entry(void* argument) {
+  auto* lane = static_cast<Lane*>(argument);
+  Machine machine(*lane);
+  lane->block->launch().entry(machine);
+  lane->done = true;
+  lane->fiber.finish();
+}
+
+bool same_call(const Op& a, const Op& b) {
+  return a.kind == b.kind && a.site == b.site && a.barrier == b.barrier && a.index == b.index;
+}
+
+}  // namespace
+
+void Lane::submit(Op& op) {
+  OpFilter* filter = block->options().filter;
+  if (filter != nullptr && !filter->pass(op, block->context(*this))) return;
+  pending = &op;
+  fiber.suspend();
+}
+
+Block::Block(Grid& grid, const Launch& launch, const Options& options, int index)
+    : grid_(grid),
+      launch_(launch),
+      kernel_(*launch.kernel),
+      options_(options),
+      index_(index),
+      shared_(launch.kernel->shared_bytes + kSharedAlignment, std::byte{0xff}),
+      tensor_(std::size_t{128} * 512, 0xffffffffu),
+      barrier_at_(launch.kernel->shared_bytes / 8 + 1, -1),
+      shadow_(launch.kernel->shared_bytes),
+      panel_a_(std::make_unique<Panel>()),
+      panel_b_(std::make_unique<Panel>()) {
+  const auto base = reinterpret_cast<uintptr_t>(shared_.data());
+  shared_skip_ = (kSharedAlignment - base % kSharedAlignment) % kSharedAlignment;
+  const int threads = kernel_.threads;
+  registers_free_ = 65536 - kernel_.launch_registers * threads;
+  warps_.resize(static_cast<std::size_t>(threads / 32));
+  barriers_.reserve(kMaxBarriers);
+  for (int i = 0; i < threads; ++i) {
+    auto lane = std::make_unique<Lane>();
+    lane->block = this;
+    lane->thread = i;
+    lanes_.push_back(std::move(lane));
+  }
+}
+
+Block::~Block() = default;
+
+void Block::start() {
+  for (std::size_t w = 0; w < warps_.size(); ++w) {
+    Warp& warp = warps_[w];
+    warp.index = static_cast<int>(w);
+    warp.role = role_of(warp.index, kernel_.roles);
+    warp.live = warp.runnable = kAllLanes;
+    warp.registers = kernel_.launch_registers;
+    for (std::size_t l = 0; l < 32; ++l) {
+      Lane& lane = *lanes_[w * 32 + l];
+      lane.fiber.start(lane_entry, &lane);
+    }
+    ++live_warps_;
+    wake(warp, 0);
+  }
+}
+
+OpContext Block::context(const Lane& lane) const {
+  const int w = lane.thread / 32;
+  const Warp& warp = warps_[static_cast<std::size_t>(w)];
+  return {index_, w, lane.thread % 32, warp.role, warp.kv_block};
+}
+
+Op& Block::op(const Warp& warp, int lane) const {
+  return *lanes_[static_cast<std::size_t>(warp.index * 32 + lane)]->pending;
+}
+
+void Block::wake(Warp& warp, double cost) {
+  if (warp.queued) return;
+  warp.queued = true;
+  grid_.queue_warp(index_, warp.index, grid_.now() + cost);
+}
+
+void Block::resume_lanes(Warp& warp) {
+  each_lane(warp.runnable, [&](int l) {
+    Lane& lane = *lanes_[static_cast<std::size_t>(warp.index * 32 + l)];
+    lane.pending = nullptr;
+    lane.fiber.resume();
+    const uint32_t bit = 1u << l;
+    if (lane.done) {
+      warp.live &= ~bit;
+    } else {
+      warp.waiting |= bit;
+    }
+  });
+  warp.runnable = 0;
+}
+
+void Block::finish_lanes(Warp& warp, uint32_t mask) {
+  warp.waiting &= ~mask;
+  warp.blocked &= ~mask;
+  warp.runnable |= mask;
+}
+
+// Among the calls at which lanes stand, the one that comes first in the source: an elected lane
+// catches up with the others, and the warp comes together again.
+Group Block::choose(Warp& warp) {
+  const uint32_t candidates = warp.waiting & ~warp.blocked;
+  Group best;
+  uint32_t rest = candidates;
+  while (rest != 0) {
+    const int leader = __builtin_ctz(rest);
+    Group group{0, &op(warp, leader)};
+    each_lane(rest, [&](int l) {
+      if (same_call(op(warp, l), *group.first)) group.mask |= 1u << l;
+    });
+    rest &= ~group.mask;
+    if (is_collective(group.first->kind) && group.mask != kAllLanes) continue;
+    const bool earlier =
+        best.first == nullptr || (best.first->site.file == group.first->site.file &&
+                                  group.first->site.line < best.first->site.line);
+    if (earlier) best = group;
+  }
+  return best;
+}
+
+void Block::stuck(const Warp& warp) {
+  const int l = __builtin_ctz(warp.waiting & ~warp.blocked);
+  const Op& first = op(warp, l);
+  uint32_t here = 0;
+  each_lane(warp.waiting, [&](int i) { here |= same_call(op(warp, i), first) ? 1u << i : 0; });
+  fault("H17", &warp, &first,
+        fmt::format("a collective of all 32 lanes is reached by lanes {:#010x} only; {}", here,
+                    warp.live == kAllLanes ? "the others stand at another call"
+                                           : "the others have left the kernel"));
+}
+
+void Block::step(int index) {
+  Warp& warp = warps_[static_cast<std::size_t>(index)];
+  warp.queued = false;
+  resume_lanes(warp);
+  if (warp.live == 0) {
+    registers_free_ += 32 * warp.registers;
+    --live_warps_;
+    for (Warp& other : warps_) {  // waiting for registers
+      if ((other.blocked & other.waiting) != 0 &&
+          op(other, __builtin_ctz(other.waiting)).kind == OpKind::registers) {
+        other.blocked = 0;
+        wake(other, 0);
+      }
+    }
+    return;
+  }
+  const Group group = choose(warp);
+  if (group.mask == 0) {
+    if ((warp.waiting & ~warp.blocked) != 0 && warp.blocked == 0) stuck(warp);
+    return;
+  }
+  ++warp.sequence;
+  const auto self = static_cast<std::size_t>(warp_component(index));
+  warp.clock.k[self] = warp.sequence;
+  warp.clock.c[self] = warp.sequence;
+  double cost = take_work(warp, group.mask);
+  cost += execute(warp, group);
+  if (grid_.stopped()) return;
+  if (warp.runnable != 0 || (warp.waiting & ~warp.blocked) != 0) {
+    wake(warp, grid_.schedule().step(index, warp.role, cost));
+  }
+}
+
+// Arithmetic charged since the last operation: the busiest pipe of the warp's sub-partition, which
+// the other warps of that sub-partition share.
+double Block::take_work(const Warp& warp, uint32_t mask) {
+  Lane& lane = *lanes_[static_cast<std::size_t>(warp.index * 32 + __builtin_ctz(mask))];
+  const Timing& timing = grid_.timing();
+  const auto slots = [&](Work kind, const Cost& cost) {
+    return lane.work[static_cast<std::size_t>(kind)] * timing(cost);
+  };
+  const double alu = slots(Work::alu, cost::kAlu) + slots(Work::convert, cost::kConvert);
+  const double need = std::max({slots(Work::fma, cost::kFma), alu, slots(Work::exp2, cost::kExp2)});
+  each_lane(mask,
+            [&](int l) { lanes_[static_cast<std::size_t>(warp.index * 32 + l)]->work.fill(0); });
+  if (need == 0) return 0;
+  double& busy = pipe_busy_[static_cast<std::size_t>(warp.index % 4)];
+  busy = std::max(busy, grid_.now()) + need;
+  return busy - grid_.now();
+}
+
+double Block::execute(Warp& warp, const Group& group) {
+  switch (group.first->kind) {
+    case OpKind::sync_warp:
+      synchronised(warp);
+      finish_lanes(warp, group.mask);
+      return grid_.timing()(cost::kIssue);
+    case OpKind::shuffle_index:
+    case OpKind::shuffle_xor:
+    case OpKind::shuffle_up:
+    case OpKind::ballot: return shuffle(warp, group);
+    case OpKind::sync_block: return sync_block(warp, group);
+    case OpKind::arrive_named:
+    case OpKind::sync_named: return named(warp, group);
+    case OpKind::load_shared:
+    case OpKind::store_shared: return shared_access(warp, group);
+    case OpKind::load_global:
+    case OpKind::load_constant:
+    case OpKind::store_global: return global_access(warp, group);
+    case OpKind::atomic_add:
+    case OpKind::load_acquire:
+    case OpKind::store_release: return atomic(warp, group);
+    case OpKind::init: return init_barrier(warp, group);
+    case OpKind::arrive:
+    case OpKind::arrive_expect: return arrive(warp, group);
+    case OpKind::wait:
+    case OpKind::test: return wait(warp, group);
+    case OpKind::copy_tensor:
+    case OpKind::copy_bulk: return copy(warp, group);
+    case OpKind::registers: return registers(warp, group);
+    case OpKind::tensor_alloc:
+    case OpKind::tensor_relinquish:
+    case OpKind::tensor_free: return tensor_allocation(warp, group);
+    case OpKind::tensor_load:
+    case OpKind::tensor_store: return tensor_access(warp, group);
+    case OpKind::wait_loads:
+    case OpKind::wait_stores: return tensor_wait(warp, group);
+    case OpKind::mma_shared:
+    case OpKind::mma_tensor: return mma(warp, group);
+    case OpKind::commit: return commit(warp, group);
+    case OpKind::fence_async: warp.clock.f = warp.clock.c; break;
+    case OpKind::fence_barrier_init:
+      for (BarrierState& barrier : barriers_) {
+        if (barrier.init_warp == warp.index) barrier.init_fenced = true;
+      }
+      break;
+    case OpKind::prefetch:
+    case OpKind::fence_before:
+    case OpKind::fence_after: break;
+    case OpKind::mma_sync:
+    case OpKind::load_matrices:
+      fault("unsupported", &warp, group.first, "this operation has no emulator model yet");
+      return 0;
+  }
+  finish_lanes(warp, group.mask);
+  return group.first->kind == OpKind::fence_async ? grid_.timing()(cost::kFenceAsync)
+                                                  : grid_.timing()(cost::kIssue);
+}
+
+}  // namespace deuce::emulator

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// One emulated CTA: its warps, barriers, memories and asynchronous operations.
+// Driven by grid.cpp, one event at a time; a warp instruction executes once all lanes that take
+// part have arrived at it, as one event with a lane mask.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/clock.h"
+#include "emulator/fiber.h"
+#include "emulator/launch.h"
+#include "emulator/mma.h"
+#include "emulator/shadow.h"
+#include "emulator/tensor_map.h"
+
+namespace deuce::emulator {
+
+class Block;
+class Grid;
+
+/// One CUDA thread.
+struct Lane {
+  Fiber fiber;
+  Block* block = nullptr;
+  int thread = 0;
+  Op* pending = nullptr;
+  bool done = false;
+  std::array<uint32_t, 4> work{};  // charged arithmetic since the last operation, by kind
+
+  /// From kernel code: hands the operation over and returns when it has been executed.
+  void submit(Op& op);
+};
+
+struct Warp {
+  int index = 0;
+  Role role = Role::idle;
+  uint32_t live = 0, waiting = 0, runnable = 0, blocked = 0;
+  bool queued = false;
+  Clock clock;
+  uint32_t sequence = 0;  // warp instructions so far = this warp's own component
+  uint32_t unsynced = 0;  // lanes with accesses since the last sync_warp
+  std::array<uint32_t, 32> first_unsynced{};
+  uint32_t synced_loads = 0, synced_stores = 0;
+  uint32_t last_load = 0, last_store = 0;  // tensor memory, sequence at issue
+  double loads_done = 0, stores_done = 0;  // time at which they are complete
+  int kv_block = -1;
+  char mark = 0, expected = 0;
+  int32_t mark_block = -1, expected_block = -1;
+  int registers = 0;
+  int mma_lane = -1;
+};
+
+struct BarrierState {
+  bool alive = false, init_fenced = false;
+  int edge = -1, slot = 0;
+  uint32_t offset = 0;
+  int expected = 0, pending = 0;
+  int64_t bytes = 0;
+  Phase phase = 0;  // completed phases
+  Clock gathering, completed;
+  uint32_t copies = 0;  // epoch of the copies component
+  int init_warp = 0;
+  uint32_t init_sequence = 0;
+  uint32_t waiters = 0;  // warps blocked in a wait
+  std::array<Phase, kMaxWarps>
+      observed;  // last phase each warp has seen complete, -2: never waited
+  std::array<uint32_t, kMaxWarps> observed_at{};
+};
+
+struct NamedState {
+  int threads = 0, arrived = 0;
+  uint32_t arrived_warps = 0;
+  uint32_t blocked_warps = 0;
+  Clock gathering;
+};
+
+struct AsyncOp {
+  enum class Kind : uint8_t { copy, mma, commit } kind;
+  Clock clock;
+  int barrier = -1;
+  TensorMapSpec map;
+  std::array<int32_t, 5> coordinate{};
+  uint32_t address = 0, bytes = 0;
+  const void* source = nullptr;  // bulk copies
+  bool accumulate = false, from_tensor = false;
+  uint32_t column = 0, a_column = 0;
+  MmaShape shape;
+  SharedOperand a, b;
+};
+
+/// Lanes of one warp at the same call.
+struct Group {
+  uint32_t mask = 0;
+  Op* first = nullptr;
+};
+
+class Block {
+ public:
+  Block(Grid& grid, const Launch& launch, const Options& options, int index);
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  void start();
+  void step(int warp);
+  void complete(AsyncOp& op);
+  bool finished() const { return live_warps_ == 0; }
+  int async_in_flight() const { return in_flight_; }
+  /// Adds one line per blocked warp to a deadlock report.
+  std::string wait_for_graph() const;
+  void check_exit();
+  void count_phases(std::vector<uint64_t>& per_edge) const;
+
+  std::byte* shared() { return shared_.data() + shared_skip_; }
+  const Launch& launch() const { return launch_; }
+  const Options& options() const { return options_; }
+  int index() const { return index_; }
+  OpContext context(const Lane& lane) const;
+  Warp& warp_of(const Lane& lane) { return warps_[static_cast<std::size_t>(lane.thread / 32)]; }
+
+ private:
+  // block.cpp: lanes, groups and dispatch
+  Group choose(Warp& warp);
+  double execute(Warp& warp, const Group& group);
+  void finish_lanes(Warp& warp, uint32_t mask);
+  void wake(Warp& warp, double cost);
+  double take_work(const Warp& warp, uint32_t mask);
+  Op& op(const Warp& warp, int lane) const;
+  template <class F>
+  void each_lane(uint32_t mask, F&& f) const {
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) f(__builtin_ctz(rest));
+  }
+  void resume_lanes(Warp& warp);
+  void stuck(const Warp& warp);
+
+  // block_sync.cpp: warps and barriers
+  double shuffle(Warp& warp, const Group& group);
+  double sync_block(Warp& warp, const Group& group);
+  double named(Warp& warp, const Group& group);
+  double init_barrier(Warp& warp, const Group& group);
+  double arrive(Warp& warp, const Group& group);
+  double wait(Warp& warp, const Group& group);
+  double registers(Warp& warp, const Group& group);
+  void arrive_on(int barrier, int arrivals, const Clock& clock, bool order_only);
+  void complete_bytes(int barrier, uint32_t bytes);
+  void maybe_complete(int barrier);
+  int barrier_index(const void* address, const Op& op, const Warp& warp);
+  void synchronised(Warp& warp);
+  const Clock& released(const Warp& warp, uint32_t mask);
+  void check_waiters(BarrierState& barrier);
+  bool role_arrives(const Edge& edge, Role role) const;
+  bool role_waits(const Edge& edge, Role role) const;
+
+  // block_memory.cpp: shared and global memory, copies
+  double shared_access(Warp& warp, const Group& group);
+  double global_access(Warp& warp, const Group& group);
+  double atomic(Warp& warp, const Group& group);
+  double copy(Warp& warp, const Group& group);
+  void issue_copy(Warp& warp, Op& op);
+  uint32_t shared_offset(const void* address, uint32_t bytes, const Op& op, const Warp& warp);
+  void note_access(Warp& warp, uint32_t mask);
+
+  // block_tensor.cpp: tensor memory and tcgen05
+  double tensor_allocation(Warp& warp, const Group& group);
+  double tensor_access(Warp& warp, const Group& group);
+  double tensor_wait(Warp& warp, const Group& group);
+  double mma(Warp& warp, const Group& group);
+  double commit(Warp& warp, const Group& group);
+  bool allocated(uint32_t column, uint32_t count, const Op& op, const Warp& warp);
+  void shadow_operand(Warp& warp, const Op& op, const SharedOperand& operand, bool mn_major,
+                      int rows, const Accessor& by, char tensor, int tensor_block);
+  void run_mma(const AsyncOp& op);
+
+  // block_report.cpp: words
+  AccessRecord record_of(const Warp& warp, const Op& op) const;
+  void clash(const Clash& clash, uint32_t record, bool tensor);
+  void fault(const char* check, const Warp* warp, const Op* op, const std::string& text,
+             Severity severity = Severity::error, const std::string& edge = {});
+  std::string describe(const AccessRecord& record, const char* verb) const;
+  std::string warp_name(int warp) const;
+  std::string barrier_name(const BarrierState& barrier) const;
+  std::string place(uint32_t cell, bool tensor) const;
+  std::string blocked_line(const Warp& warp) const;
+
+  Grid& grid_;
+  const Launch& launch_;
+  const KernelSpec& kernel_;
+  const Options& options_;
+  int index_;
+  int live_warps_ = 0, in_flight_ = 0;
+  std::vector<std::byte> shared_;
+  std::size_t shared_skip_ = 0;
+  std::vector<uint32_t> tensor_;  // [128 lanes][512 columns]
+  uint32_t tensor_columns_ = 0;
+  bool tensor_relinquished_ = false;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<Warp> warps_;
+  std::vector<BarrierState> barriers_;
+  std::vector<int16_t> barrier_at_;   // by offset / 8
+  std::array<NamedState, 17> named_;  // 16: the whole block
+  Shadow shadow_;
+  Clock scratch_;
+  // Tensor pipe: one component per accumulator, all of one issuing thread.
+  struct Stream {
+    uint32_t column;
+    int columns;
+    uint32_t epoch;
+  };
+  std::vector<Stream> streams_;
+  double pipe_free_ = 0;
+  double copy_issue_free_ = 0, copy_rate_free_ = 0;
+  int registers_free_ = 0;
+  std::array<double, 4> pipe_busy_{};  // MUFU and FMA of each sub-partition, one figure
+  std::unique_ptr<Panel> panel_a_, panel_b_;
+};
+
+}  // namespace deuce::emulator

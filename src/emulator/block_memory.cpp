@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared and global memory and the copies between them; see block.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/grid.h"
+
+namespace deuce::emulator {
+
+uint32_t Block::shared_offset(const void* address, uint32_t bytes, const Op& call,
+                              const Warp& warp) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  const auto base = reinterpret_cast<uintptr_t>(shared());
+  if (at < base || at - base + bytes > kernel_.shared_bytes) {
+    fault("H20", &warp, &call, "access outside the block's shared memory");
+    return 0;
+  }
+  return static_cast<uint32_t>(at - base);
+}
+
+void Block::note_access(Warp& warp, uint32_t mask) {
+  each_lane(mask & ~warp.unsynced,
+            [&](int l) { warp.first_unsynced[static_cast<std::size_t>(l)] = warp.sequence; });
+  warp.unsynced |= mask;
+}
+
+double Block::shared_access(Warp& warp, const Group& group) {
+  const bool writes = group.first->kind == OpKind::store_shared;
+  note_access(warp, group.mask);
+  const uint32_t record = shadow_.add_record(record_of(warp, *group.first));
+  const Accessor by{&warp.clock, warp_component(warp.index), warp.sequence, record, false, true};
+  each_lane(group.mask, [&](int l) {
+    if (grid_.stopped()) return;
+    const Op& call = op(warp, l);
+    const void* address = writes ? call.target : call.source;
+    const uint32_t offset = shared_offset(address, call.bytes, call, warp);
+    if (grid_.stopped()) return;
+    if (offset % call.bytes != 0) {
+      fault("H15", &warp, &call,
+            fmt::format("shared {:#x} is not a multiple of {} bytes", offset, call.bytes));
+      return;
+    }
+    if (writes) {
+      clash(shadow_.write_shared(offset, call.bytes, by), record, false);
+      std::memcpy(call.target, call.source, call.bytes);
+    } else {
+      clash(shadow_.read_shared(offset, call.bytes, by), record, false);
+      std::memcpy(call.target, call.source, call.bytes);
+    }
+  });
+  finish_lanes(warp, group.mask);
+  return grid_.timing()(cost::kShared);
+}
+
+double Block::global_access(Warp& warp, const Group& group) {
+  const Op& first = *group.first;
+  const bool writes = first.kind == OpKind::store_global;
+  each_lane(group.mask, [&](int l) {
+    if (grid_.stopped()) return;
+    const Op& call = op(warp, l);
+    const void* address = writes ? call.target : call.source;
+    const GlobalRange* range = grid_.range_of(address, call.bytes);
+    if (range == nullptr || (writes && !range->writable)) {
+      fault("H20", &warp, &call,
+            range == nullptr
+                ? fmt::format("{} bytes of global memory outside every registered "
+                              "allocation",
+                              call.bytes)
+                : fmt::format("store to {}, which the kernel must not write", range->name));
+      return;
+    }
+    std::memcpy(call.target, call.source, call.bytes);
+    if (!range->writable) return;
+    Sector& sector = grid_.sector(address);
+    const uint32_t first_byte = reinterpret_cast<uintptr_t>(address) % 32;
+    const auto bytes = static_cast<uint32_t>(((uint64_t{1} << call.bytes) - 1) << first_byte);
+    const auto ordered = [&](int block, int w, uint32_t sequence) {
+      return block == index_ ? warp.clock.c[static_cast<std::size_t>(w)] >= sequence
+                             : warp.clock.knows(block, w) >= sequence;
+    };
+    const bool same_writer = sector.write_block == index_ && sector.write_warp == warp.index;
+    if ((sector.write_bytes & bytes) != 0 &&
+        !ordered(sector.write_block, sector.write_warp, sector.write_sequence)) {
+      fault(writes ? "H2" : "H1", &warp, &call,
+            fmt::format(
+                "{} {} + {}: not ordered behind the write by block {}, warp {}",
+                writes ? "write of" : "read of", range->name,
+                static_cast<const std::byte*>(address) - static_cast<const std::byte*>(range->base),
+                sector.write_block, sector.write_warp));
+      return;
+    }
+    if (writes && (sector.read_bytes & bytes) != 0 &&
+        !ordered(sector.read_block, sector.read_warp, sector.read_sequence)) {
+      fault("H2", &warp, &call,
+            fmt::format("write of {}: not ordered behind the read by block {}, warp {}",
+                        range->name, sector.read_block, sector.read_warp));
+      return;
+    }
+    const auto w16 = static_cast<int16_t>(warp.index);
+    const auto b16 = static_cast<int16_t>(index_);
+    if (writes) {
+      sector.write_bytes = same_writer ? sector.write_bytes | bytes : bytes;
+      sector.write_block = b16;
+      sector.write_warp = w16;
+      sector.write_sequence = warp.sequence;
+    } else {
+      sector.read_bytes = bytes;
+      sector.read_block = b16;
+      sector.read_warp = w16;
+      sector.read_sequence = warp.sequence;
+    }
+  });
+  note_access(warp, group.mask);
+  finish_lanes(warp, group.mask);
+  return grid_.timing()(writes ? cost::kGlobalStore : cost::kGlobal);
+}
+
+// Device-scope acquire and release on one address: the only way by which clocks travel between
+// blocks.
+double Block::atomic(Warp& warp, const Group& group) {
+  each_lane(group.mask, [&](int l) {
+    if (grid_.stopped()) return;
+    Op& call = op(warp, l);
+    auto* word = static_cast<uint32_t*>(call.target);
+    const GlobalRange* range = grid_.range_of(word, sizeof *word);
+    if (range == nullptr || !range->writable) {
+      fault("H20", &warp, &call, "atomic outside every writable allocation");
+      return;
+    }
+    Clock& released_there = grid_.released_at(word);
+    if (call.kind != OpKind::store_release) {
+      for (const Foreign& seen : released_there.foreign) {
+        if (seen.block != index_) warp.clock.join_foreign(seen);
+      }
+    }
+    if (call.kind != OpKind::load_acquire) {
+      const Clock& mine = released(warp, 1u << l);
+      Foreign self{index_, {}};
+      std::copy_n(mine.c.begin(), kMaxWarps, self.warps.begin());
+      for (const Foreign& seen : mine.foreign) released_there.join_foreign(seen);
+      released_there.join_foreign(self);
+    }
+    const uint32_t old = *word;
+    if (call.kind == OpKind::atomic_add) *word = old + call.value;
+    if (call.kind == OpKind::store_release) *word = call.value;
+    call.value = old;
+  });
+  note_access(warp, group.mask);
+  finish_lanes(warp, group.mask);
+  return grid_.timing()(cost::kAtomic);
+}
+
+double Block::copy(Warp& warp, const Group& group) {
+  double cost = 0;
+  each_lane(group.mask, [&](int l) {
+    if (grid_.stopped()) return;
+    issue_copy(warp, op(warp, l));
+    cost += grid_.timing()(cost::kCopyIssue);
+  });
+  finish_lanes(warp, group.mask);
+  return cost;
+}
+
+void Block::issue_copy(Warp& warp, Op& call) {
+  const int index = barrier_index(call.barrier, call, warp);
+  if (index < 0) return;
+  BarrierState& barrier = barriers_[static_cast<std::size_t>(index)];
+  if (!barrier.init_fenced) {
+    fault("H9", &warp, &call,
+          fmt::format("copy on {}: no fence_barrier_init after its initialisation",
+                      barrier_name(barrier)));
+    return;
+  }
+  const uint32_t id = grid_.new_async();
+  AsyncOp& async = grid_.async(id);
+  async.kind = AsyncOp::Kind::copy;
+  async.barrier = index;
+  async.source = nullptr;
+  async.bytes = call.bytes;
+  if (call.kind == OpKind::copy_tensor) {
+    TensorMap map;
+    std::memcpy(&map, call.source, sizeof map);
+    const auto spec = decode(map);
+    if (!spec || spec->rank != call.rank) {
+      fault("H15", &warp, &call,
+            spec
+                ? fmt::format("a map of rank {} is used with {} coordinates", spec->rank, call.rank)
+                : "these 128 bytes are not a tensor map");
+      return;
+    }
+    async.map = *spec;
+    async.coordinate = call.coordinate;
+    async.bytes = spec->box_bytes();
+  } else {
+    async.source = call.source;
+    if (grid_.range_of(call.source, call.bytes) == nullptr) {
+      fault("H20", &warp, &call, "bulk copy from outside every registered allocation");
+      return;
+    }
+  }
+  async.address = shared_offset(call.target, async.bytes, call, warp);
+  if (grid_.stopped()) return;
+  const uint32_t alignment = call.kind == OpKind::copy_tensor ? 128 : 16;
+  if (async.address % alignment != 0) {
+    fault(
+        "H15", &warp, &call,
+        fmt::format("copy to shared {:#x}, not a multiple of {} bytes", async.address, alignment));
+    return;
+  }
+  ++barrier.copies;
+  AccessRecord record = record_of(warp, call);
+  record.tensor = warp.mark;
+  record.tensor_block = warp.mark_block;
+  const uint32_t number = shadow_.add_record(record);
+  const Accessor by{&warp.clock, copies_component(index), barrier.copies, number, true, false};
+  clash(shadow_.write_shared(async.address, async.bytes, by), number, false);
+  if (grid_.stopped()) return;
+  if (options_.values) std::memset(shared() + async.address, 0xff, async.bytes);
+  async.clock = warp.clock;
+  async.clock.k[static_cast<std::size_t>(copies_component(index))] = barrier.copies;
+  const Timing& timing = grid_.timing();
+  const double now = grid_.now();
+  copy_issue_free_ = std::max(copy_issue_free_, now);
+  copy_rate_free_ = std::max(copy_rate_free_, now) + async.bytes / timing(cost::kCopyRate);
+  const double done = std::max(copy_rate_free_, now + timing(cost::kCopyLatency));
+  ++in_flight_;
+  grid_.queue_async(index_, id, now + grid_.schedule().delay(Delay::copy, done - now));
+}
+
+void Block::complete(AsyncOp& async) {
+  --in_flight_;
+  switch (async.kind) {
+    case AsyncOp::Kind::mma: run_mma(async); return;
+    case AsyncOp::Kind::commit: arrive_on(async.barrier, 1, async.clock, true); return;
+    case AsyncOp::Kind::copy: break;
+  }
+  if (options_.values) {
+    if (async.source != nullptr) {
+      std::memcpy(shared() + async.address, async.source, async.bytes);
+    } else {
+      bool inside = true;
+      for_each_row(async.map, async.coordinate.data(), [&](const BoxRow& row) {
+        inside =
+            inside && (row.source == nullptr || grid_.range_of(row.source, row.bytes) != nullptr);
+      });
+      if (!inside) {
+        fault("H20", nullptr, nullptr, "a tensor map reaches outside every registered allocation");
+        return;
+      }
+      copy_box(async.map, async.coordinate.data(), shared(), async.address);
+    }
+  }
+  BarrierState& barrier = barriers_[static_cast<std::size_t>(async.barrier)];
+  barrier.gathering.join_order(async.clock);
+  complete_bytes(async.barrier, async.bytes);
+}
+
+}  // namespace deuce::emulator

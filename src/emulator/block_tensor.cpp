@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor memory and tcgen05 of an emulated CTA; see block.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "emulator/grid.h"
+
+namespace deuce::emulator {
+namespace {
+
+constexpr uint32_t kColumns = 512;
+constexpr uint32_t kAllQuarters = 15;
+
+bool all_equal(uint32_t a, uint32_t b) { return a == b; }
+
+}  // namespace
+
+double Block::tensor_allocation(Warp& warp, const Group& group) {
+  const Op& call = *group.first;
+  const uint32_t columns = call.bytes;
+  const bool legal = std::has_single_bit(columns) && columns >= 32 && columns <= kColumns;
+  if (call.kind == OpKind::tensor_relinquish) {
+    tensor_relinquished_ = true;
+  } else if (!legal) {
+    fault("H15", &warp, &call, fmt::format("{} columns: a power of two from 32 to 512", columns));
+  } else if (call.kind == OpKind::tensor_alloc) {
+    if (tensor_relinquished_ || tensor_columns_ != 0) {
+      fault("H15", &warp, &call,
+            tensor_relinquished_ ? "allocation after relinquish_tensor_memory"
+                                 : "a second allocation is not modelled");
+      return 0;
+    }
+    tensor_columns_ = columns;
+    const uint32_t offset = shared_offset(call.target, 4, call, warp);
+    if (grid_.stopped()) return 0;
+    const uint32_t record = shadow_.add_record(record_of(warp, call));
+    note_access(warp, 1);
+    clash(shadow_.write_shared(
+              offset, 4,
+              {&warp.clock, warp_component(warp.index), warp.sequence, record, false, true}),
+          record, false);
+    std::memset(call.target, 0, 4);  // column 0, lane 0
+  } else {
+    if (columns != tensor_columns_) {
+      fault("H15", &warp, &call, fmt::format("frees {} columns of {}", columns, tensor_columns_));
+      return 0;
+    }
+    const Clash open = shadow_.free_tensor(warp.clock);
+    if (open.conflict != Conflict::none) {
+      fault("H15", &warp, &call,
+            fmt::format("tensor memory is freed while it may still be in use\n{}",
+                        describe(shadow_.record(open.record), "against")));
+      return 0;
+    }
+    tensor_columns_ = 0;
+    shadow_.clear_tensor();
+  }
+  finish_lanes(warp, group.mask);
+  return grid_.timing()(cost::kTensorAlloc);
+}
+
+bool Block::allocated(uint32_t column, uint32_t count, const Op& call, const Warp& warp) {
+  if (column + count <= tensor_columns_) return true;
+  fault("H15", &warp, &call,
+        fmt::format("tensor-memory columns {} to {}, {} are allocated", column, column + count - 1,
+                    tensor_columns_));
+  return false;
+}
+
+double Block::tensor_access(Warp& warp, const Group& group) {
+  const Op& call = *group.first;
+  const bool writes = call.kind == OpKind::tensor_store;
+  const uint32_t count = call.bytes;  // registers per lane
+  uint32_t differs = 0;
+  each_lane(group.mask,
+            [&](int l) { differs |= all_equal(op(warp, l).column, call.column) ? 0 : 1; });
+  if (differs != 0) {
+    fault("H17", &warp, &call, "lanes give different tensor-memory addresses");
+    return 0;
+  }
+  // The address carries a lane base in bits 16 and up; a warp reaches its own quarter only.
+  const uint32_t column = call.column & 0xffffu;
+  const auto quarter = static_cast<uint32_t>(warp.index % 4);
+  const uint32_t lane_base = call.column >> 16;
+  if (lane_base != 32 * quarter) {
+    fault(
+        "H15", &warp, &call,
+        fmt::format("lane rule: warp {} reaches lanes {} to {} of tensor memory, the address says "
+                    "lane {}, column {}",
+                    warp.index, 32 * quarter, 32 * quarter + 31, lane_base, column));
+    return 0;
+  }
+  if (!allocated(column, count, call, warp)) return 0;
+  AccessRecord note = record_of(warp, call);
+  note.column = column;
+  note.columns = count;
+  const uint32_t record = shadow_.add_record(note);
+  const Component component = writes ? stores_component(warp.index) : loads_component(warp.index);
+  const Accessor by{&warp.clock, component, warp.sequence, record};
+  clash(writes ? shadow_.write_tensor(1u << quarter, column, count, by)
+               : shadow_.read_tensor(1u << quarter, column, count, by),
+        record, true);
+  if (grid_.stopped()) return 0;
+  const Timing& timing = grid_.timing();
+  if (writes) {
+    warp.last_store = warp.sequence;
+    warp.stores_done = std::max(warp.stores_done, grid_.now() + timing(cost::kTensorStoreLatency)) +
+                       count * 128.0 / timing(cost::kTensorStoreRate);
+  } else {
+    warp.last_load = warp.sequence;
+    warp.loads_done = std::max(warp.loads_done, grid_.now() + timing(cost::kTensorLoadLatency)) +
+                      count * 128.0 / timing(cost::kTensorLoadRate);
+  }
+  each_lane(group.mask, [&](int l) {
+    uint32_t* cells = tensor_.data() +
+                      (std::size_t{32} * quarter + static_cast<std::size_t>(l)) * kColumns + column;
+    const Op& mine = op(warp, l);
+    if (writes) {
+      std::memcpy(cells, mine.source, count * 4);
+    } else {
+      std::memcpy(mine.target, cells, count * 4);
+    }
+  });
+  note_access(warp, group.mask);
+  finish_lanes(warp, group.mask);
+  return timing(cost::kIssue);
+}
+
+double Block::tensor_wait(Warp& warp, const Group& group) {
+  const bool stores = group.first->kind == OpKind::wait_stores;
+  if (stores) {
+    warp.clock.k[static_cast<std::size_t>(stores_component(warp.index))] = warp.last_store;
+  } else {
+    warp.clock.k[static_cast<std::size_t>(loads_component(warp.index))] = warp.last_load;
+  }
+  finish_lanes(warp, group.mask);
+  return std::max(0.0, (stores ? warp.stores_done : warp.loads_done) - grid_.now());
+}
+
+// The 16-byte chunks that one K step of a shared-memory operand reads, and whose bytes they are.
+void Block::shadow_operand(Warp& warp, const Op& call, const SharedOperand& operand, bool mn_major,
+                           int rows, const Accessor& by, char tensor, int tensor_block) {
+  const uint32_t outer = mn_major ? 16 : static_cast<uint32_t>(rows);
+  const uint32_t chunks = mn_major ? static_cast<uint32_t>(rows) / 8 : 2;
+  for (uint32_t r = 0; r < outer; ++r) {
+    for (uint32_t c = 0; c < chunks; ++c) {
+      const uint32_t address = chunk_address(operand, mn_major, r, c);
+      if (address + 16 > kernel_.shared_bytes) {
+        fault("H20", &warp, &call, fmt::format("the descriptor reaches shared {:#x}", address));
+        return;
+      }
+      const Clash found = shadow_.read_shared(address, 16, by);
+      if (found.conflict != Conflict::none) {
+        clash(found, by.record, false);
+        if (grid_.stopped()) return;
+      }
+      const AccessRecord* writer = shadow_.writer(address);
+      if (tensor == 0 || writer == nullptr || writer->tensor == 0) continue;
+      if (writer->tensor != tensor || (tensor_block >= 0 && writer->tensor_block != tensor_block)) {
+        fault("H19", &warp, &call,
+              fmt::format("wrong operand: {} of block {} is expected, shared {:#x} holds {} of "
+                          "block {}\n{}",
+                          tensor, tensor_block, address, writer->tensor, writer->tensor_block,
+                          describe(*writer, "written by")),
+              Severity::error, "kv_arrived");
+        return;
+      }
+    }
+  }
+}
+
+double Block::mma(Warp& warp, const Group& group) {
+  Op& call = *group.first;
+  const int lane = __builtin_ctz(group.mask);
+  if (std::popcount(group.mask) != 1 || (warp.mma_lane >= 0 && warp.mma_lane != lane)) {
+    fault("H17", &warp, &call, "MMAs must be issued by one thread, always the same");
+    return 0;
+  }
+  warp.mma_lane = lane;
+  const bool from_tensor = call.kind == OpKind::mma_tensor;
+  const MmaShape shape = decode_instruction(call.instruction);
+  const SharedOperand b = decode_operand(call.b_descriptor);
+  SharedOperand a;
+  if (!from_tensor) a = decode_operand(call.a_descriptor);
+  for (const char* broken : {shape.fault, b.fault, a.fault}) {
+    if (broken != nullptr) {
+      fault("H15", &warp, &call, fmt::format("descriptor: {}", broken));
+      return 0;
+    }
+  }
+  const auto columns = static_cast<uint32_t>(shape.columns);
+  if (!allocated(call.column, columns, call, warp)) return 0;
+  if (from_tensor && !allocated(call.a_column, 8, call, warp)) return 0;
+
+  // One component per accumulator. In hardware-fifo mode all earlier MMAs count as ordered.
+  std::size_t stream = 0;
+  while (stream < streams_.size() &&
+         (streams_[stream].column != call.column || streams_[stream].columns != shape.columns)) {
+    ++stream;
+  }
+  if (stream == streams_.size()) {
+    if (stream == kMaxStreams) {
+      fault("H15", &warp, &call, fmt::format("more than {} accumulators", kMaxStreams));
+      return 0;
+    }
+    streams_.push_back({call.column, shape.columns, 0});
+  }
+  const uint32_t epoch = ++streams_[stream].epoch;
+  std::array<uint32_t, kMaxStreams> saved{};
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    uint32_t& known = warp.clock.k[static_cast<std::size_t>(stream_component(static_cast<int>(s)))];
+    saved[s] = known;
+    if (s == stream || !options_.strict) known = streams_[s].epoch;
+  }
+  AccessRecord note = record_of(warp, call);
+  note.tensor = warp.expected;
+  note.tensor_block = warp.expected_block;
+  note.column = call.column;
+  note.columns = columns;
+  const uint32_t record = shadow_.add_record(note);
+  const Accessor by{&warp.clock, stream_component(static_cast<int>(stream)), epoch, record, true,
+                    false};
+  if (from_tensor) {
+    clash(shadow_.read_tensor(kAllQuarters, call.a_column, 8, by), record, true);
+  } else {
+    shadow_operand(warp, call, a, shape.a_mn_major, shape.rows, by, 'q', -1);
+  }
+  if (!grid_.stopped()) {
+    shadow_operand(warp, call, b, shape.b_mn_major, shape.columns, by, warp.expected,
+                   warp.expected_block);
+  }
+  if (!grid_.stopped()) {
+    if (call.flag) clash(shadow_.read_tensor(kAllQuarters, call.column, columns, by), record, true);
+    clash(shadow_.write_tensor(kAllQuarters, call.column, columns, by), record, true);
+  }
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    warp.clock.k[static_cast<std::size_t>(stream_component(static_cast<int>(s)))] = saved[s];
+  }
+  if (grid_.stopped()) return 0;
+
+  const uint32_t id = grid_.new_async();
+  AsyncOp& async = grid_.async(id);
+  async.kind = AsyncOp::Kind::mma;
+  async.from_tensor = from_tensor;
+  async.accumulate = call.flag;
+  async.column = call.column;
+  async.a_column = call.a_column;
+  async.shape = shape;
+  async.a = a;
+  async.b = b;
+  const Timing& timing = grid_.timing();
+  const Cost& interval = shape.columns > 64 ? cost::kMmaN128
+                         : from_tensor      ? cost::kMmaN64Tensor
+                                            : cost::kMmaN64Shared;
+  pipe_free_ =
+      std::max(pipe_free_, grid_.now()) + grid_.schedule().delay(Delay::mma, timing(interval));
+  ++in_flight_;
+  grid_.queue_async(index_, id, pipe_free_);
+  finish_lanes(warp, group.mask);
+  return timing(cost::kMmaIssue);
+}
+
+void Block::run_mma(const AsyncOp& async) {
+  if (!options_.values) return;
+  if (async.from_tensor) {
+    load_panel(tensor_.data(), async.a_column, async.shape.a_bf16, *panel_a_);
+  } else {
+    load_panel(shared(), async.a, async.shape.a_mn_major, async.shape.a_bf16, async.shape.rows,
+               *panel_a_);
+  }
+  load_panel(shared(), async.b, async.shape.b_mn_major, async.shape.b_bf16, async.shape.columns,
+             *panel_b_);
+  multiply(*panel_a_, *panel_b_, async.shape.columns, async.accumulate,
+           reinterpret_cast<float*>(tensor_.data()) + async.column);
+}
+
+double Block::commit(Warp& warp, const Group& group) {
+  Op& call = *group.first;
+  if (std::popcount(group.mask) != 1) {
+    fault("H17", &warp, &call, "a commit must be issued by the thread that issued the MMAs");
+    return 0;
+  }
+  if (warp.mma_lane >= 0 && warp.mma_lane != __builtin_ctz(group.mask)) {
+    fault("H17", &warp, &call, "another lane issued the MMAs: this commit covers none of them");
+    return 0;
+  }
+  const int index = barrier_index(call.barrier, call, warp);
+  if (index < 0) return 0;
+  const BarrierState& barrier = barriers_[static_cast<std::size_t>(index)];
+  if (barrier.edge >= 0) {
+    const Edge& edge = kernel_.edges[static_cast<std::size_t>(barrier.edge)];
+    if (!role_arrives(edge, warp.role)) {
+      fault("H10", &warp, &call,
+            fmt::format("{} commits to {}, which the edge table does not list", name_of(warp.role),
+                        barrier_name(barrier)),
+            Severity::error, std::string(edge.name));
+      return 0;
+    }
+  }
+  const uint32_t id = grid_.new_async();
+  AsyncOp& async = grid_.async(id);
+  async.kind = AsyncOp::Kind::commit;
+  async.barrier = index;
+  async.clock = warp.clock;
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    async.clock.k[static_cast<std::size_t>(stream_component(static_cast<int>(s)))] =
+        streams_[s].epoch;
+  }
+  const Timing& timing = grid_.timing();
+  const double done = std::max(pipe_free_, grid_.now());
+  const double delivery = timing(cost::kMmaFill) + timing(cost::kCommitDelivery);
+  ++in_flight_;
+  grid_.queue_async(index_, id, done + grid_.schedule().delay(Delay::commit, delivery));
+  finish_lanes(warp, group.mask);
+  return timing(cost::kArriveIssue);
+}
+
+}  // namespace deuce::emulator

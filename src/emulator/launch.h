@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the emulator must know about a kernel and a launch of it.
+// Filled by whoever starts a kernel (backend, tests, `deuce check`); everything about barriers
+// comes from the kernel's own edge table.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "emulator/finding.h"
+#include "emulator/op.h"
+#include "emulator/schedule.h"
+#include "emulator/timing.h"
+#include "kernel/edges.h"
+
+namespace deuce::emulator {
+
+class Machine;
+
+/// A named part of shared or tensor memory, in bytes or columns, for messages.
+struct NamedRange {
+  std::string name;
+  uint32_t first, size;
+  int slots = 1;
+};
+
+struct KernelSpec {
+  std::string name;
+  int threads = 0;
+  uint32_t shared_bytes = 0;
+  int launch_registers = 128;  // per thread
+  std::vector<WarpRange> roles;
+  std::vector<Edge> edges;
+  std::vector<NamedRange> shared_ranges, tensor_ranges;
+};
+
+/// Global memory that the kernel may touch.
+struct GlobalRange {
+  std::string name;
+  const void* base;
+  std::size_t bytes;
+  bool writable;
+};
+
+/// Who submits an operation.
+struct OpContext {
+  int block, warp, lane;
+  Role role;
+  int kv_block;
+};
+
+/// Sees every operation before the machine does: may alter it, or drop it by returning false.
+/// Mutants are made this way; the kernel is never touched.
+class OpFilter {
+ public:
+  virtual ~OpFilter() = default;
+  virtual bool pass(Op& op, const OpContext& context) = 0;
+};
+
+struct Launch {
+  const KernelSpec* kernel = nullptr;
+  int blocks = 1;
+  std::vector<GlobalRange> memory;
+  std::function<void(Machine&)> entry;  // runs once per thread
+};
+
+struct Options {
+  RunName run;
+  bool strict = false;  // ptx-strict: only what the ISA text promises
+  bool values = true;   // false: protocol and time only
+  Band band = Band::best;
+  OpFilter* filter = nullptr;
+  uint64_t step_limit = 400'000'000;
+};
+
+struct RunResult {
+  Report report;
+  double cycles = 0;
+  uint64_t steps = 0;
+  std::vector<uint64_t> phases;  // completed, per edge
+};
+
+/// Runs the grid under one schedule. The first error ends the run.
+RunResult run(const Launch& launch, const Options& options);
+
+}  // namespace deuce::emulator

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shadow memory; see shadow.h.
+#include "emulator/shadow.h"
+
+#include <algorithm>
+
+namespace deuce::emulator {
+namespace {
+
+constexpr uint32_t kColumns = 512;
+
+bool ordered(const Mark& mark, const Clock& clock) {
+  return clock.k[static_cast<std::size_t>(mark.component)] >= mark.epoch;
+}
+
+/// Which 4-byte words of cell `cell` the range touches.
+uint8_t words_of(uint32_t cell, uint32_t address, uint32_t bytes) {
+  const uint32_t begin = std::max(cell * 16, address) - cell * 16;
+  const uint32_t end = std::min(cell * 16 + 16, address + bytes) - cell * 16;
+  const uint32_t first = begin / 4, last = (end + 3) / 4;
+  return static_cast<uint8_t>(((1u << last) - 1u) & ~((1u << first) - 1u));
+}
+
+}  // namespace
+
+Shadow::Shadow(uint32_t shared_bytes)
+    : shared_((shared_bytes + 15) / 16), tensor_(std::size_t{4} * kColumns) {
+  records_.resize(kRecords);
+}
+
+uint32_t Shadow::add_record(const AccessRecord& record) {
+  records_[next_record_ % kRecords] = record;
+  return next_record_++;
+}
+
+void Shadow::note_read(Cell& cell, uint8_t words, const Accessor& by) {
+  const Mark mark{by.epoch, by.record, by.component, words};
+  for (Mark& read : cell.reads) {
+    if (read.component == by.component || read.component < 0) {
+      const auto merged = static_cast<uint8_t>(read.component < 0 ? words : read.words | words);
+      read = mark;
+      read.words = merged;
+      return;
+    }
+  }
+  std::vector<Mark>& more = more_reads_[&cell];
+  for (Mark& read : more) {
+    if (read.component == by.component) {
+      read = mark;
+      return;
+    }
+  }
+  more.push_back(mark);
+}
+
+Conflict Shadow::read(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other) {
+  const Mark& last = cell.write;
+  Conflict conflict = Conflict::none;
+  *other = last.record;
+  if (last.component < 0) {
+    conflict = Conflict::uninitialised;
+  } else if ((last.words & words) != 0) {
+    if (!ordered(last, *by.clock)) {
+      conflict = Conflict::read_after_write;
+    } else if (last.component < kMaxWarps) {  // a generic write
+      const auto warp = static_cast<std::size_t>(last.component);
+      if (by.generic_proxy && by.clock->c[warp] < last.epoch) conflict = Conflict::not_visible;
+      if (by.async_proxy && by.clock->f[warp] < last.epoch) conflict = Conflict::no_proxy_fence;
+    }
+  }
+  note_read(cell, words, by);
+  return conflict;
+}
+
+Conflict Shadow::write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other) {
+  Conflict conflict = Conflict::none;
+  const auto clashes = [&](const Mark& mark) {
+    return mark.component >= 0 && (mark.words & words) != 0 && !ordered(mark, *by.clock);
+  };
+  if (clashes(cell.write)) {
+    conflict = Conflict::write_after_write;
+    *other = cell.write.record;
+  }
+  if (by.async_proxy && cell.write.component >= 0 && cell.write.component < kMaxWarps &&
+      (cell.write.words & words) != 0 && conflict == Conflict::none &&
+      by.clock->f[static_cast<std::size_t>(cell.write.component)] < cell.write.epoch) {
+    conflict = Conflict::no_proxy_fence;
+    *other = cell.write.record;
+  }
+  for (Mark& read : cell.reads) {
+    if (clashes(read)) {
+      conflict = Conflict::write_after_read;
+      *other = read.record;
+    }
+    if (words == 15) read.component = -1;
+  }
+  if (!more_reads_.empty()) {
+    const auto more = more_reads_.find(&cell);
+    if (more != more_reads_.end()) {
+      for (const Mark& read : more->second) {
+        if (!clashes(read)) continue;
+        conflict = Conflict::write_after_read;
+        *other = read.record;
+      }
+      if (words == 15) more_reads_.erase(more);
+    }
+  }
+  const bool merges = cell.write.component == by.component;
+  const auto merged = static_cast<uint8_t>(merges ? cell.write.words | words : words);
+  cell.write = Mark{by.epoch, by.record, by.component, merged};
+  return conflict;
+}
+
+Clash Shadow::read_shared(uint32_t address, uint32_t bytes, const Accessor& by) {
+  Clash clash;
+  for (uint32_t cell = address / 16; cell <= (address + bytes - 1) / 16; ++cell) {
+    uint32_t other = 0;
+    const Conflict conflict = read(shared_[cell], words_of(cell, address, bytes), by, &other);
+    if (conflict > clash.conflict) clash = {conflict, other, cell * 16};
+  }
+  return clash;
+}
+
+Clash Shadow::write_shared(uint32_t address, uint32_t bytes, const Accessor& by) {
+  Clash clash;
+  for (uint32_t cell = address / 16; cell <= (address + bytes - 1) / 16; ++cell) {
+    uint32_t other = 0;
+    const Conflict conflict = write(shared_[cell], words_of(cell, address, bytes), by, &other);
+    if (conflict > clash.conflict) clash = {conflict, other, cell * 16};
+  }
+  return clash;
+}
+
+Clash Shadow::read_tensor(uint32_t quarters, uint32_t first, uint32_t count, const Accessor& by) {
+  Clash clash;
+  for (uint32_t q = 0; q < 4; ++q) {
+    if ((quarters >> q & 1u) == 0) continue;
+    for (uint32_t i = q * kColumns + first; i < q * kColumns + first + count; ++i) {
+      uint32_t other = 0;
+      const Conflict conflict = read(tensor_[i], 15, by, &other);
+      if (conflict > clash.conflict) clash = {conflict, other, i};
+    }
+  }
+  return clash;
+}
+
+Clash Shadow::write_tensor(uint32_t quarters, uint32_t first, uint32_t count, const Accessor& by) {
+  Clash clash;
+  for (uint32_t q = 0; q < 4; ++q) {
+    if ((quarters >> q & 1u) == 0) continue;
+    for (uint32_t i = q * kColumns + first; i < q * kColumns + first + count; ++i) {
+      uint32_t other = 0;
+      const Conflict conflict = write(tensor_[i], 15, by, &other);
+      if (conflict > clash.conflict) clash = {conflict, other, i};
+    }
+  }
+  return clash;
+}
+
+void Shadow::clear_tensor() { std::fill(tensor_.begin(), tensor_.end(), Cell{}); }
+
+const AccessRecord* Shadow::writer(uint32_t address) const {
+  const Mark& mark = shared_[address / 16].write;
+  return mark.component < 0 ? nullptr : &record(mark.record);
+}
+
+Clash Shadow::free_tensor(const Clock& clock) const {
+  for (uint32_t i = 0; i < tensor_.size(); ++i) {
+    const Cell& cell = tensor_[i];
+    const auto open = [&](const Mark& mark) {
+      return mark.component >= 0 && !ordered(mark, clock);
+    };
+    if (open(cell.write)) return {Conflict::write_after_write, cell.write.record, i};
+    for (const Mark& read : cell.reads) {
+      if (open(read)) return {Conflict::write_after_read, read.record, i};
+    }
+  }
+  return {};
+}
+
+}  // namespace deuce::emulator

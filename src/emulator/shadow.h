@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shadow of shared and tensor memory: who wrote and read each cell last, and whether the next
+// access is ordered behind that. Cells are 16 bytes of shared memory, or one column of a lane
+// quarter. Checks depend on clocks only, so a missing edge is found in every schedule that runs
+// both accesses.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/clock.h"
+#include "emulator/op.h"
+
+namespace deuce::emulator {
+
+/// Who did what where: the long form of an access, kept once per operation.
+struct AccessRecord {
+  OpKind kind;
+  int16_t warp;
+  int16_t slot = -1;   // of a ring or score slot, if any
+  int32_t block = -1;  // KV block the warp stood at
+  char tensor = 0;     // provenance of copied bytes
+  int32_t tensor_block = -1;
+  uint32_t column = 0, columns = 0;
+  Site site{};
+};
+
+/// An access about to be made. `clock` is what is certainly ordered before it.
+struct Accessor {
+  const Clock* clock;
+  Component component;
+  uint32_t epoch;
+  uint32_t record;
+  bool async_proxy = false;    // shared memory only
+  bool generic_proxy = false;  // a thread's own load or store
+};
+
+/// The last access of one component to a cell.
+struct Mark {
+  uint32_t epoch = 0;
+  uint32_t record = 0;
+  Component component = -1;
+  uint8_t words = 15;
+};
+
+enum class Conflict : uint8_t {
+  none,
+  uninitialised,     // read of a cell nobody wrote
+  read_after_write,  // not ordered behind the last write
+  not_visible,       // ordered, but the generic write is not visible to a generic read
+  no_proxy_fence,    // generic write, asynchronous read, no fence between
+  write_after_read,
+  write_after_write
+};
+
+struct Clash {
+  Conflict conflict = Conflict::none;
+  uint32_t record = 0;  // of the other access
+  uint32_t cell = 0;    // byte address, or quarter * 512 + column
+};
+
+class Shadow {
+ public:
+  explicit Shadow(uint32_t shared_bytes);
+  uint32_t add_record(const AccessRecord& record);
+  const AccessRecord& record(uint32_t index) const { return records_[index % kRecords]; }
+
+  Clash read_shared(uint32_t address, uint32_t bytes, const Accessor& by);
+  Clash write_shared(uint32_t address, uint32_t bytes, const Accessor& by);
+  /// Columns first .. first + count - 1 of the quarters in `quarters` (bit q = lanes 32q ..).
+  Clash read_tensor(uint32_t quarters, uint32_t first, uint32_t count, const Accessor& by);
+  Clash write_tensor(uint32_t quarters, uint32_t first, uint32_t count, const Accessor& by);
+  /// Forgets the columns: allocated anew.
+  void clear_tensor();
+  /// The record of the last write to the cell at `address`, or nullptr.
+  const AccessRecord* writer(uint32_t address) const;
+  /// Clash of freeing tensor memory: any access that `clock` does not contain.
+  Clash free_tensor(const Clock& clock) const;
+
+ private:
+  static constexpr uint32_t kRecords = 1u << 18;
+  struct Cell {
+    Mark write;
+    std::array<Mark, 3> reads;
+  };
+
+  Conflict read(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other);
+  Conflict write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other);
+  void note_read(Cell& cell, uint8_t words, const Accessor& by);
+
+  std::vector<Cell> shared_, tensor_;
+  std::unordered_map<const Cell*, std::vector<Mark>> more_reads_;
+  std::vector<AccessRecord> records_;
+  uint32_t next_record_ = 0;
+};
+
+}  // namespace deuce::emulator

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is fixed when the Blackwell decode kernel is compiled, and the cast: which warps play which
+// role with how many registers. Every other header of this folder is a template over a Config.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "kernel/edges.h"
+#include "kernel/numbers.h"
+
+namespace deuce::blackwell {
+
+struct Config {
+  int head_dim = 64;    // 64 or 128, of Q, K and V
+  int score_slots = 2;  // S tiles in flight: 1 = base, 2 = ping-pong, 3 where there is room
+  bool bf16 = true;     // else half
+  bool strict_order =
+      false;         // QK waits for the PV that last read its slot: no reliance on the pipe
+  int kv_slots = 0;  // K or V tiles in shared memory; 0 = as many as fit
+
+  constexpr int ring_slots() const { return kv_slots > 0 ? kv_slots : head_dim == 64 ? 12 : 5; }
+  constexpr int tile_bytes() const { return kTileRows * head_dim * 2; }
+
+  static constexpr int kTileRows = 128;     // packed query rows, and keys of a KV tile
+  static constexpr int kQueryStages = 2;    // so that K and V never wait for Q at a border
+  static constexpr int kBlockColumns = 64;  // columns of one 128-byte swizzled block
+};
+
+inline constexpr int kThreads = 512;
+inline constexpr float kRescaleThreshold =
+    8.0F;  // log2: P stays below 2^8, exact enough in 16 bits
+
+// A warp reaches lanes 32 (warp % 4) and up of tensor memory, so softmax and correction start at a
+// multiple of four. Warps 12 to 15 share a register budget, as setmaxnreg acts on four warps.
+template <Config kConfig>
+inline constexpr std::array kRoles{
+    WarpRange{Role::softmax, 0, 4, kConfig.head_dim == 64 ? 200 : 192},
+    WarpRange{Role::epilogue, 4, 4, 128},
+    WarpRange{Role::correction, 8, 4, kConfig.head_dim == 64 ? 64 : 80},
+    WarpRange{Role::mma, 12, 1, 48},
+    WarpRange{Role::load_q, 13, 1, 48},
+    WarpRange{Role::load, 14, 1, 48},
+    WarpRange{Role::idle, 15, 1, 48},
+};
+
+template <Config kConfig>
+constexpr int registers_of_block() {
+  int registers = 0;
+  for (const WarpRange& range : kRoles<kConfig>) registers += 32 * range.warps * range.registers;
+  return registers;
+}
+static_assert(registers_of_block<Config{}>() <= 65536);
+static_assert(registers_of_block<Config{.head_dim = 128}>() <= 65536);
+
+/// Tensor memory: 128 lanes of 512 columns. P lies over the upper half of its S slot.
+template <Config kConfig>
+struct TensorColumns {
+  static constexpr uint32_t kPerSlot = 128;
+  static constexpr uint32_t kProbabilityOffset = 64;
+  static constexpr uint32_t kOutput = kPerSlot * kConfig.score_slots;
+  static constexpr uint32_t kAll = 512;  // one block per SM: take everything
+  static_assert(kOutput + kConfig.head_dim <= kAll);
+  static constexpr uint32_t scores(int slot) { return kPerSlot * static_cast<uint32_t>(slot); }
+  static constexpr uint32_t probabilities(int slot) { return scores(slot) + kProbabilityOffset; }
+};
+
+template <bool kBf16>
+struct ElementOf {
+  using Type = Bf16;
+};
+template <>
+struct ElementOf<false> {
+  using Type = Half;
+};
+template <Config kConfig>
+using Element = typename ElementOf<kConfig.bf16>::Type;
+
+/// Hardware named barriers; 0 is the block barrier.
+enum NamedBarrier : int {
+  kEpilogueBarrier = 1,      // the 128 threads of the epilogue
+  kTensorMemoryBarrier = 2,  // mma, softmax and correction: allocation published, all users done
+  kStatisticsBarrier = 3     // 3 + w: softmax warp w to correction warp w
+};
+inline constexpr int kTensorMemoryThreads = 288;
+
+}  // namespace deuce::blackwell

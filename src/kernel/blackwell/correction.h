@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The correction role: thread = row of the same lanes as softmax. Rescales O when a row's maximum
+// has grown a lot, hands O to the next PV, and at the end of a piece writes the row's result.
+// Short paths: statistics are given back as soon as they are read, and o_ready is only waited for
+// when this warp rescales; even so every phase of it is observed once and in order.
+#pragma once
+
+#include "kernel/blackwell/output.h"
+#include "kernel/ring.h"
+
+namespace deuce::blackwell {
+
+template <Config kConfig, class Machine>
+class Correction {
+ public:
+  DEUCE_DEVICE Correction(Machine& machine, SharedStorage<kConfig>& shared, const Params& params)
+      : machine_(machine), shared_(shared), params_(params), row_(machine.thread() % 128) {}
+
+  DEUCE_DEVICE void run() {
+    Pieces<kConfig, Machine> pieces(machine_, shared_, params_);
+    hand_over();  // the first PV may write O
+    int block = 0;
+    for (Piece piece; pieces.next(piece);) {
+      const int end = block + piece.tiles.count();
+      machine_.at_block(block);
+      take_stats();  // first block: nothing to rescale
+      machine_.arrive(shared_.stats_taken);
+      for (++block; block < end; ++block) {
+        machine_.at_block(block);
+        correct(block);
+      }
+      take_stats();
+      const float sum = machine_.load_shared(shared_.row_scale[row_]);
+      const float max = machine_.load_shared(shared_.row_max[row_]);
+      machine_.arrive(shared_.stats_taken);
+      observe(end);
+      machine_.fence_after_sync();
+      if (piece.is_whole_item()) {
+        finish(piece, max, sum);
+      } else {
+        stage(piece, max, sum);
+      }
+    }
+  }
+
+ private:
+  using Columns = TensorColumns<kConfig>;
+  static constexpr int kChunk = 16;
+
+  DEUCE_DEVICE void take_stats() {
+    machine_.sync_named(kStatisticsBarrier + machine_.warp() % 4, 64);
+  }
+
+  /// O belongs to the PV of the next block, on that block's slot.
+  DEUCE_DEVICE void hand_over() {
+    machine_.arrive(shared_.po_ready[next_.slot()]);
+    next_.advance();
+  }
+
+  /// Waits for the PVs of all blocks below `block`, each phase once.
+  DEUCE_DEVICE void observe(int block) {
+    for (; seen_ < block; ++seen_) {
+      machine_.wait(shared_.o_ready[outputs_.slot()], outputs_.phase());
+      outputs_.advance();
+    }
+  }
+
+  DEUCE_DEVICE void correct(int block) {
+    take_stats();
+    const float scale = machine_.load_shared(shared_.row_scale[row_]);
+    machine_.arrive(shared_.stats_taken);
+    const bool any = machine_.any(scale < 1.0F);
+    // Idle: s_ready of this block has said that the PV one slot round ago is done.
+    observe(any ? block : block - kConfig.score_slots + 1);
+    machine_.fence_after_sync();
+    if (any) rescale(scale);
+    machine_.fence_before_sync();
+    hand_over();
+  }
+
+  DEUCE_DEVICE void rescale(float scale) {
+    for (uint32_t column = 0; column < kConfig.head_dim; column += kChunk) {
+      float o[kChunk];
+      machine_.load_tensor(o, Columns::kOutput + column);
+      machine_.wait_tensor_loads();
+      DEUCE_UNROLL
+      for (float& value : o) value *= scale;
+      machine_.charge(Work::fma, kChunk / 2);
+      machine_.store_tensor(Columns::kOutput + column, o);
+    }
+    machine_.wait_tensor_stores();
+  }
+
+  /// Reads O in chunks, gives it away after the last one, and passes each chunk to `use`.
+  template <class Use>
+  DEUCE_DEVICE void read_output(const Use& use) {
+    for (uint32_t column = 0; column < kConfig.head_dim; column += kChunk) {
+      float o[kChunk];
+      machine_.load_tensor(o, Columns::kOutput + column);
+      machine_.wait_tensor_loads();
+      if (column + kChunk == kConfig.head_dim) {
+        machine_.fence_before_sync();
+        hand_over();
+      }
+      use(column, o);
+    }
+  }
+
+  /// A whole item: normalised, to the caller's output.
+  DEUCE_DEVICE void finish(const Piece& piece, float max, float sum) {
+    const bool real = row_ < piece.item.rows;
+    const RowPlace place = place_of_row(params_, piece.item, real ? row_ : 0,
+                                        first_token_of(machine_, params_, piece.item.request));
+    const RowResult result =
+        finish_row(machine_, max, sum, sink_of(machine_, params_, place.q_head), params_.out_factor,
+                   params_.lse_base2);
+    // A row that sees no key of its item has no use for what P left in O.
+    const bool empty = max == kNoKey;
+    read_output([&](uint32_t column, float(&o)[kChunk]) {
+      DEUCE_UNROLL
+      for (float& value : o) value = empty ? 0.0F : value;
+      machine_.charge(Work::fma, kChunk);
+      if (real) store_values<kConfig>(machine_, params_, place.out + column, o, result.scale);
+    });
+    if (real && params_.lse != nullptr) {
+      machine_.store_global(params_.lse + place.lse, result.lse);
+    }
+    machine_.sync_warp();
+  }
+
+  /// A cut item: the state as it is, to this block's slot of the workspace.
+  DEUCE_DEVICE void stage(const Piece& piece, float max, float sum) {
+    machine_.wait(shared_.o_stored, stored_.phase());
+    stored_.advance();
+    const bool real = row_ < piece.item.rows;
+    const Partial slot = partial_slot(params_, piece, machine_.block(), kConfig.head_dim);
+    float* target = slot.o + int64_t{row_} * kConfig.head_dim;
+    read_output([&](uint32_t column, float(&o)[kChunk]) {
+      if (!real) return;
+      DEUCE_UNROLL
+      for (int i = 0; i < kChunk; i += 4) {
+        const Word4 words{std::bit_cast<uint32_t>(o[i]), std::bit_cast<uint32_t>(o[i + 1]),
+                          std::bit_cast<uint32_t>(o[i + 2]), std::bit_cast<uint32_t>(o[i + 3])};
+        machine_.store_global(reinterpret_cast<Word4*>(target + column + i), words);
+      }
+    });
+    if (real) {
+      machine_.store_global(slot.max + row_, max);
+      machine_.store_global(slot.sum + row_, sum);
+    }
+    machine_.sync_warp();
+    machine_.arrive(shared_.o_staged);
+  }
+
+  Machine& machine_;
+  SharedStorage<kConfig>& shared_;
+  const Params& params_;
+  int row_;
+  int seen_ = 0;  // blocks whose PV this warp has seen complete
+  Ring<kConfig.score_slots> next_ = Ring<kConfig.score_slots>::consumer();
+  Ring<kConfig.score_slots> outputs_ = Ring<kConfig.score_slots>::consumer();
+  Ring<1> stored_ = Ring<1>::producer();
+};
+
+}  // namespace deuce::blackwell

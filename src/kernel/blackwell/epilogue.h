@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The epilogue role: counts finished tiles of cut items and, in the block that completes one,
+// merges its partial states in split order. It also writes the rows of requests without any visible
+// key. Kept out of correction, which must give statistics back quickly.
+#pragma once
+
+#include "kernel/blackwell/output.h"
+#include "kernel/ring.h"
+
+namespace deuce::blackwell {
+
+template <Config kConfig, class Machine>
+class Epilogue {
+ public:
+  DEUCE_DEVICE Epilogue(Machine& machine, SharedStorage<kConfig>& shared, const Params& params)
+      : machine_(machine), shared_(shared), params_(params), warp_(machine.warp() % 4) {}
+
+  DEUCE_DEVICE void run() {
+    write_empty_rows();
+    Pieces<kConfig, Machine> pieces(machine_, shared_, params_);
+    total_ = pieces.total();
+    for (Piece piece; pieces.next(piece);) {
+      if (piece.is_whole_item()) continue;
+      machine_.wait(shared_.o_staged, staged_.phase());
+      staged_.advance();
+      if (completes(piece)) merge(piece.item);
+      machine_.arrive(shared_.o_stored);
+    }
+  }
+
+ private:
+  static constexpr int kColumnsPerLane = kConfig.head_dim / 32;
+
+  /// Adds the piece's tiles to the item's counter; true in the block that completes it.
+  DEUCE_DEVICE bool completes(const Piece& piece) {
+    if (machine_.thread() % 128 == 0) {
+      const Item& item = piece.item;
+      const int32_t first = owner_of(total_, params_.shape.workers, item.begin);
+      uint32_t* counter = params_.counters + params_.partial_map.counter(item, first);
+      const auto tiles = static_cast<uint32_t>(piece.tiles.count());
+      const uint32_t before = machine_.add_acq_rel(counter, tiles);
+      const bool last = before + tiles == static_cast<uint32_t>(item.tiles.count());
+      if (last) machine_.store_global(counter, 0u);  // as the next launch must find it
+      machine_.store_shared(shared_.last_arriver, last ? 1u : 0u);
+    }
+    machine_.sync_named(kEpilogueBarrier, 128);
+    const bool last = machine_.load_shared(shared_.last_arriver) != 0;
+    machine_.sync_named(kEpilogueBarrier, 128);
+    return last;
+  }
+
+  /// Part `i` of an item in split order.
+  DEUCE_DEVICE Partial part(const Item& item, const WorkerSpan& workers, int32_t parts,
+                            int32_t i) const {
+    Piece piece{.item = item, .tiles = item.tiles, .split = 0};
+    int32_t block = 0;
+    if (params_.shape.num_splits > 0) {
+      const int32_t splits = params_.shape.num_splits;
+      piece.split =
+          parts < splits ? static_cast<int32_t>(((int64_t{i} + 1) * splits - 1) / parts) : i;
+    } else {
+      block = workers.first + i;
+      piece.tiles.first = i == 0 ? item.tiles.first : item.tiles.first + 1;
+    }
+    return partial_slot(params_, piece, block, kConfig.head_dim);
+  }
+
+  /// A warp per row, a lane per columns lane, lane + 32, ...
+  DEUCE_DEVICE void merge(const Item& item) {
+    const WorkerSpan workers = workers_of(params_.shape, total_, item);
+    const int32_t tiles = item.tiles.count();
+    const int32_t splits = params_.shape.num_splits;
+    const int32_t parts =
+        splits > 0 ? (tiles < splits ? tiles : splits) : workers.last - workers.first + 1;
+    const int64_t first_token = first_token_of(machine_, params_, item.request);
+    for (int32_t row = warp_; row < item.rows; row += 4) {
+      float merged_max = kNoKey;
+      for (int32_t i = 0; i < parts; ++i) {
+        const float max = machine_.load_global(part(item, workers, parts, i).max + row);
+        merged_max = max > merged_max ? max : merged_max;
+      }
+      float o[kColumnsPerLane] = {};
+      float sum = 0;
+      for (int32_t i = 0; i < parts; ++i) {
+        const Partial source = part(item, workers, parts, i);
+        const float max = machine_.load_global(source.max + row);
+        if (max == kNoKey) continue;  // left out rather than weighed by 0
+        const float weight = merge_weight(machine_, max, merged_max);
+        sum = sum + weight * machine_.load_global(source.sum + row);
+        const float* values = source.o + int64_t{row} * kConfig.head_dim + machine_.lane();
+        for (int c = 0; c < kColumnsPerLane; ++c) {
+          o[c] = o[c] + weight * machine_.load_global(values + 32 * c);
+        }
+      }
+      end_row(place_of_row(params_, item, row, first_token), merged_max, sum, o);
+    }
+    machine_.sync_warp();
+  }
+
+  /// Writes one row, spread over the lanes of a warp.
+  DEUCE_DEVICE void end_row(const RowPlace& place, float max, float sum,
+                            const float (&o)[kColumnsPerLane]) {
+    const RowResult result =
+        finish_row(machine_, max, sum, sink_of(machine_, params_, place.q_head), params_.out_factor,
+                   params_.lse_base2);
+    auto* out = static_cast<uint16_t*>(params_.out) + place.out + machine_.lane();
+    for (int c = 0; c < kColumnsPerLane; ++c) {
+      const float value = max == kNoKey ? 0.0F : o[c] * result.scale;
+      machine_.store_global(out + 32 * c, from_float<Element<kConfig>>(value).bits);
+    }
+    if (machine_.elect() && params_.lse != nullptr) {
+      machine_.store_global(params_.lse + place.lse, result.lse);
+    }
+  }
+
+  /// Requests that no piece covers are dealt to the blocks for this purpose alone.
+  DEUCE_DEVICE void write_empty_rows() {
+    const WorkShape& shape = params_.shape;
+    const LiveSizes<Machine> sizes{&machine_, &params_};
+    const Share mine = share_of(shape.batch, shape.workers, machine_.block());
+    for (int64_t r = mine.first; r < mine.last; ++r) {
+      const auto request = static_cast<int32_t>(r);
+      const RequestSizes live = sizes(request);
+      const int32_t row_tiles = row_tile_count(shape, live.q_len);
+      for (int32_t tile = 0; tile < row_tiles; ++tile) {
+        if (!item_tiles(shape, live, tile).empty()) continue;
+        const Share rows = row_span(shape, live.q_len, tile);
+        for (int32_t head = warp_; head < shape.kv_heads; head += 4) {
+          write_empty_item(Item{.request = request,
+                                .kv_head = head,
+                                .row_tile = tile,
+                                .rows = static_cast<int32_t>(rows.last - rows.first)});
+        }
+      }
+    }
+    machine_.sync_warp();
+  }
+  DEUCE_DEVICE void write_empty_item(const Item& item) {
+    const float nothing[kColumnsPerLane] = {};
+    const int64_t first_token = first_token_of(machine_, params_, item.request);
+    for (int32_t row = 0; row < item.rows; ++row) {
+      end_row(place_of_row(params_, item, row, first_token), kNoKey, 0.0F, nothing);
+    }
+  }
+
+  Machine& machine_;
+  SharedStorage<kConfig>& shared_;
+  const Params& params_;
+  int warp_;
+  int64_t total_ = 0;
+  Ring<1> staged_ = Ring<1>::consumer();
+};
+
+}  // namespace deuce::blackwell

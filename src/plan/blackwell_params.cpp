@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters of the Blackwell kernel; see blackwell_params.h.
+#include "plan/blackwell_params.h"
+
+#include <algorithm>
+
+#include "kernel/blackwell/config.h"
+#include "kernel/combine.h"
+#include "plan/names.h"
+
+namespace deuce {
+namespace {
+
+constexpr int64_t kMaxPosition = int64_t{1} << 31;
+constexpr std::size_t kAlignment = 256;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+Status check_shape(const Problem& problem) {
+  if (problem.head_dim_qk != problem.head_dim_v ||
+      (problem.head_dim_qk != 64 && problem.head_dim_qk != 128)) {
+    return unsupported("head_dim_qk",
+                       "head_dim_qk is {}, head_dim_v {}: blackwell takes 64 or 128, "
+                       "equal for both",
+                       problem.head_dim_qk, problem.head_dim_v);
+  }
+  if (problem.group > blackwell::Config::kTileRows) {
+    return unsupported("num_q_heads",
+                       "num_q_heads is {} for {} KV heads: blackwell takes at most "
+                       "128 query heads per KV head",
+                       problem.num_q_heads, problem.num_kv_heads);
+  }
+  if (problem.page_size != 0 && problem.page_size < 8) {
+    return unsupported("page_size", "page_size is {}: blackwell needs 8 or more (cpu takes any)",
+                       problem.page_size);
+  }
+  if (problem.max_kv_len >= kMaxPosition) {
+    return unsupported("max_kv_len", "max_kv_len is {}: blackwell takes less than 2^31",
+                       problem.max_kv_len);
+  }
+  return {};
+}
+
+Status check_types(const Problem& problem) {
+  if (problem.kv_type != DType::bf16 && problem.kv_type != DType::f16) {
+    return unsupported("kv_dtype", "kv_dtype is {}: blackwell takes F16 or BF16",
+                       static_cast<int>(problem.kv_type));
+  }
+  if (problem.q_type != problem.kv_type) {
+    return unsupported("q_dtype", "q_dtype is {}: blackwell takes the type of the cache",
+                       static_cast<int>(problem.q_type));
+  }
+  if (problem.out_type != problem.q_type) {
+    return unsupported("out_dtype", "out_dtype is {}: blackwell writes the type of q",
+                       static_cast<int>(problem.out_type));
+  }
+  if (problem.sink_type != DType::f32) {
+    return unsupported("sink_dtype", "sink_dtype is {}: blackwell takes F32",
+                       static_cast<int>(problem.sink_type));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_blackwell(const Problem& problem) {
+  for (const Status& status : {check_shape(problem), check_types(problem)}) {
+    if (!status.ok()) return status;
+  }
+  if (problem.split_kv_len > 0) {
+    return unsupported("split_kv_len",
+                       "split_kv_len is {}: blackwell has no batch-invariant merge "
+                       "yet; pass 0",
+                       problem.split_kv_len);
+  }
+  if (problem.score_slots < 0 || problem.score_slots > 3) {
+    return unsupported("score_slots", "score_slots is {}: blackwell takes 0 to 3",
+                       problem.score_slots);
+  }
+  if (problem.row_replicas > 1) {
+    return unsupported("row_replicas",
+                       "row_replicas is {}: blackwell has no row replicas yet; pass "
+                       "0 or 1",
+                       problem.row_replicas);
+  }
+  return {};
+}
+
+BlackwellPlan plan_blackwell(const Problem& problem, int workers) {
+  BlackwellPlan plan;
+  plan.workers = workers;
+  plan.score_slots = problem.score_slots == 0 ? 2 : problem.score_slots;
+  plan.query_tokens = std::min(blackwell::Config::kTileRows / problem.group, problem.max_q_len);
+  plan.shape = WorkShape{.kv_heads = problem.num_kv_heads,
+                         .group = problem.group,
+                         .row_tile = plan.query_tokens * problem.group,
+                         .kv_tile = blackwell::Config::kTileRows,
+                         .workers = workers,
+                         .num_splits = problem.num_splits,
+                         .mask = {.causal = problem.causal,
+                                  .window_left = problem.window_left,
+                                  .window_right = problem.window_right}};
+  plan.partials = partial_map(plan.shape, {.max_batch = problem.max_batch,
+                                           .max_q_len = problem.max_q_len,
+                                           .max_kv_len = problem.max_kv_len});
+  plan.counter_bytes = aligned(static_cast<std::size_t>(plan.partials.counter_count()) * 4);
+  plan.partial_bytes =
+      aligned(static_cast<std::size_t>(plan.partials.slot_count() *
+                                       partial_floats(plan.shape.row_tile, problem.head_dim_v)) *
+              4);
+  return plan;
+}
+
+WorkspaceNeed workspace_of(const BlackwellPlan& plan) {
+  return {.bytes = plan.counter_bytes + plan.partial_bytes, .control_bytes = plan.counter_bytes};
+}
+
+namespace {
+
+TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const Call& call,
+                        int64_t total_q_rows) {
+  const bool ragged = call.cu_q_len != nullptr;
+  const auto bytes = [](int64_t elements) { return static_cast<uint64_t>(elements * 2); };
+  TensorMapSpec map;
+  map.base = call.q;
+  map.rank = 5;
+  map.swizzle = Swizzle::bytes128;
+  map.bf16 = problem.q_type == DType::bf16;
+  const int64_t rows = ragged ? std::max<int64_t>(total_q_rows, 1) : call.q_len;
+  map.extent = {static_cast<uint64_t>(problem.head_dim_qk), static_cast<uint64_t>(problem.group),
+                static_cast<uint64_t>(rows), static_cast<uint64_t>(problem.num_kv_heads),
+                static_cast<uint64_t>(ragged ? 1 : call.batch)};
+  map.stride_bytes = {bytes(call.q_stride[2]), bytes(call.q_stride[1]),
+                      bytes(call.q_stride[2] * problem.group),
+                      bytes(ragged ? 0 : call.q_stride[0])};
+  map.box = {blackwell::Config::kBlockColumns, static_cast<uint32_t>(problem.group),
+             static_cast<uint32_t>(plan.query_tokens), 1, 1};
+  return map;
+}
+
+TensorMapSpec cache_map(const Problem& problem, const Call& call, const void* base,
+                        const int64_t (&stride)[3], uint32_t height) {
+  const auto bytes = [](int64_t elements) { return static_cast<uint64_t>(elements * 2); };
+  const int64_t slots = problem.page_size == 0 ? call.cache_slots : problem.page_size;
+  TensorMapSpec map;
+  map.base = base;
+  map.rank = 4;
+  map.swizzle = Swizzle::bytes128;
+  map.bf16 = problem.kv_type == DType::bf16;
+  map.extent = {static_cast<uint64_t>(problem.head_dim_v),
+                static_cast<uint64_t>(std::max<int64_t>(slots, 1)),
+                static_cast<uint64_t>(problem.num_kv_heads),
+                static_cast<uint64_t>(std::max(call.num_pages, 1))};
+  map.stride_bytes = {bytes(stride[1]), bytes(stride[2]), bytes(stride[0]), 0};
+  map.box = {blackwell::Config::kBlockColumns, height, 1, 1};
+  return map;
+}
+
+Status encode_maps(const Problem& problem, const BlackwellPlan& plan, const Call& call,
+                   int64_t total_q_rows, const EncodeMap& encode, blackwell::Params& params) {
+  Status status = encode(query_map(problem, plan, call, total_q_rows), params.q_map);
+  for (std::size_t i = 0; status.ok() && i < blackwell::kBoxHeights; ++i) {
+    const uint32_t height = 1u << i;
+    status = encode(cache_map(problem, call, call.k, call.k_stride, height), params.k_map[i]);
+    if (!status.ok()) break;
+    status = encode(cache_map(problem, call, call.v, call.v_stride, height), params.v_map[i]);
+  }
+  return status;
+}
+
+}  // namespace
+
+Status fill_params(const Problem& problem, const BlackwellPlan& plan, const Call& call,
+                   std::byte* workspace, int64_t total_q_rows, const EncodeMap& encode,
+                   blackwell::Params& params) {
+  params.shape = plan.shape;
+  params.shape.batch = call.batch;
+  params.partial_map = plan.partials;
+  params.counters = reinterpret_cast<uint32_t*>(workspace);
+  params.partials = reinterpret_cast<float*>(workspace + plan.counter_bytes);
+  params.kv_len = call.kv_len;
+  params.kv_start = call.kv_start;
+  params.cu_q_len = call.cu_q_len;
+  params.kv_len_all = call.kv_len_all;
+  params.q_len = call.q_len;
+  params.max_q_len = problem.max_q_len;
+  const bool paged = problem.page_size != 0;
+  params.page_size = static_cast<int32_t>(
+      paged ? problem.page_size : std::min<int64_t>(call.cache_slots, kMaxPosition - 1));
+  params.num_pages = call.num_pages;
+  params.page_indptr = call.page_indptr;
+  params.last_page_len = call.last_page_len;
+  if (paged) {
+    params.page_ids = call.page_indptr != nullptr ? call.page_indices : call.block_table;
+    params.page_ids_stride = call.block_table_stride;
+    params.capacity = int64_t{call.block_table_columns} * problem.page_size;
+  } else {
+    params.page_ids = call.cache_row;
+    params.page_ids_stride = 1;
+    params.capacity = call.cache_slots;
+  }
+  params.out = call.out;
+  params.lse = call.lse;
+  params.out_stride_request = call.out_stride[0];
+  params.out_stride_row = call.out_stride[1];
+  params.out_stride_head = call.out_stride[2];
+  params.lse_stride_request = call.lse_stride[0];
+  params.lse_stride_row = call.lse_stride[1];
+  params.lse_stride_head = call.lse_stride[2];
+  params.lse_base2 = problem.lse_base2;
+  params.score_scale = problem.softmax_scale * call.score_scale;
+  params.softcap = problem.softcap;
+  params.out_factor = call.out_scale;
+  params.sink = static_cast<const float*>(call.sink);
+  params.query_tokens = plan.query_tokens;
+  return encode_maps(problem, plan, call, total_q_rows, encode, params);
+}
+
+}  // namespace deuce

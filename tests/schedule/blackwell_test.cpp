@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Blackwell kernel source in the emulator against double precision, and against itself over
+// score slots and schedules: equal bit for bit.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "emulator/blackwell.h"
+#include "support/decode_case.h"
+
+namespace deuce {
+namespace {
+
+using emulator::Mode;
+using emulator::Options;
+using emulator::RunName;
+using emulator::RunResult;
+using test::CaseSpec;
+using test::DecodeCase;
+
+RunResult run_case(DecodeCase& decode, int slots, const RunName& name, int workers) {
+  decode.problem().score_slots = slots;
+  const BlackwellPlan plan = plan_blackwell(decode.problem(), workers);
+  std::vector<std::byte> workspace(workspace_of(plan).bytes);
+  std::memset(workspace.data() + plan.counter_bytes, 0xff, plan.partial_bytes);
+  decode.clear_results();
+  Options options;
+  options.run = name;
+  RunResult result =
+      emulator::run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
+  for (std::size_t i = 0; i < plan.counter_bytes; ++i) {
+    if (workspace[i] != std::byte{0}) {
+      ADD_FAILURE() << "a counter was not set back to zero";
+      break;
+    }
+  }
+  return result;
+}
+
+/// Name, problem and number of blocks.
+struct NamedCase {
+  const char* name;
+  CaseSpec spec;
+  int workers = 2;
+};
+
+const std::vector<NamedCase>& cases() {
+  static const std::vector<NamedCase> list{
+      {"OneRequest", {}, 1},
+      {"HeadDim128", {.head_dim = 128, .kv_len = {700}}, 1},
+      {"OneBlockOfKeys", {.kv_len = {1, 128, 129}}, 1},
+      {"EmptyRequests", {.kv_len = {0, 257, 0, 0, 64, 0}}, 2},
+      {"CutItem", {.kv_len = {1300}}, 4},
+      {"CutItemHeadDim128", {.head_dim = 128, .kv_len = {1000, 30}, .sink = true}, 3},
+      {"SeveralHeads", {.group = 4, .kv_heads = 3, .kv_len = {200, 513}}, 2},
+      {"OddGroup", {.group = 7, .kv_heads = 2, .kv_len = {300}, .q_len = 3, .causal = true}, 1},
+      {"RowTiles", {.group = 12, .kv_len = {400}, .q_len = 15, .causal = true}, 2},
+      {"Group128", {.group = 128, .kv_len = {300}, .q_len = 2, .causal = true}, 1},
+      {"GrowingScores", {.kv_len = {900}, .growing = true}, 1},
+      {"GrowingCut", {.head_dim = 128, .kv_len = {900}, .growing = true}, 3},
+      {"Window",
+       {.group = 5, .kv_len = {1000, 90}, .q_len = 4, .causal = true, .window_left = 300},
+       2},
+      {"WindowRight", {.kv_len = {500}, .q_len = 2, .window_left = 200, .window_right = 10}, 1},
+      {"Softcap", {.kv_len = {300}, .softcap = 5.0F}, 1},
+      {"NegativeScale", {.kv_len = {300}, .scale = -0.2F}, 1},
+      {"Sinks", {.group = 6, .kv_len = {0, 140}, .sink = true}, 1},
+      {"Ragged", {.group = 8, .kv_len = {300, 20, 150}, .q_lens = {3, 0, 5}, .causal = true}, 2},
+      {"Start", {.kv_len = {500, 300}, .kv_start = {130, 299}}, 2},
+      {"Pages8", {.kv_len = {300, 77}, .page_size = 8}, 2},
+      {"Pages12", {.kv_len = {300}, .page_size = 12}, 1},
+      {"Pages64Window", {.head_dim = 128, .kv_len = {400}, .page_size = 64, .window_left = 100}, 1},
+      {"Pages200", {.kv_len = {900}, .page_size = 200}, 2},
+      {"Pages256Start", {.kv_len = {600}, .kv_start = {37}, .page_size = 256}, 1},
+      {"FixedSplits", {.kv_len = {900, 100}, .num_splits = 3}, 2},
+      {"Half", {.head_dim = 128, .kv_len = {300}, .bf16 = false}, 1},
+      {"MoreRowsThanKeys", {.group = 4, .kv_len = {3}, .q_len = 6, .causal = true}, 1},
+  };
+  return list;
+}
+
+class Blackwell : public testing::TestWithParam<NamedCase> {};
+
+TEST_P(Blackwell, MatchesTheReferenceAndItselfOverSlots) {
+  const NamedCase& param = GetParam();
+  DecodeCase decode(param.spec);
+  decode.compute_reference();
+  std::vector<uint16_t> out;
+  std::vector<float> lse;
+  for (int slots = 1; slots <= 3; ++slots) {
+    const RunResult result = run_case(decode, slots, {Mode::timed, 0, 1}, param.workers);
+    EXPECT_EQ(result.report.text(), "") << "slots " << slots;
+    if (slots == 1) {
+      EXPECT_EQ(decode.difference(), "");
+      out = decode.out();
+      lse = decode.lse();
+    }
+    EXPECT_EQ(decode.out(), out) << "slots " << slots;
+    EXPECT_EQ(std::memcmp(decode.lse().data(), lse.data(), lse.size() * sizeof(float)), 0);
+  }
+}
+
+TEST_P(Blackwell, IsCleanAndEqualUnderEverySchedule) {
+  const NamedCase& param = GetParam();
+  DecodeCase decode(param.spec);
+  run_case(decode, 2, {Mode::timed, 0, 1}, param.workers);
+  const std::vector<uint16_t> out = decode.out();
+  for (const RunName& name : emulator::runs(12, 7)) {
+    for (int slots = 1; slots <= 3; ++slots) {
+      const RunResult result = run_case(decode, slots, name, param.workers);
+      ASSERT_EQ(result.report.text(), "") << name.text() << ", slots " << slots;
+      ASSERT_EQ(decode.out(), out) << name.text() << ", slots " << slots;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Blackwell, testing::ValuesIn(cases()),
+                         [](const auto& named) { return std::string(named.param.name); });
+
+}  // namespace
+}  // namespace deuce

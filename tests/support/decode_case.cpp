@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decode problems for tests; see decode_case.h.
+#include "support/decode_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "kernel/numbers.h"
+#include "reference/reference_backend.h"
+
+namespace deuce::test {
+namespace {
+
+uint16_t encode(float value, bool bf16) {
+  return bf16 ? from_float<Bf16>(value).bits : from_float<Half>(value).bits;
+}
+float decode(uint16_t bits, bool bf16) {
+  return bf16 ? to_float(Bf16{bits}) : to_float(Half{bits});
+}
+
+constexpr uint16_t kNaN = 0x7fff;  // in both 16-bit formats
+
+}  // namespace
+
+DecodeCase::DecodeCase(const CaseSpec& spec) {
+  const auto batch = static_cast<int32_t>(spec.kv_len.size());
+  const int q_heads = spec.group * spec.kv_heads;
+  int max_q_len = spec.q_len;
+  rows_ = int64_t{batch} * spec.q_len;
+  if (!spec.q_lens.empty()) {
+    cu_q_len_.push_back(0);
+    for (const int32_t rows : spec.q_lens) cu_q_len_.push_back(cu_q_len_.back() + rows);
+    max_q_len = std::max(1, *std::max_element(spec.q_lens.begin(), spec.q_lens.end()));
+    rows_ = cu_q_len_.back();
+  }
+  kv_len_ = spec.kv_len;
+  kv_start_ = spec.kv_start;
+  const DType type = spec.bf16 ? DType::bf16 : DType::f16;
+  const int64_t longest = *std::max_element(kv_len_.begin(), kv_len_.end());
+  Problem& p = problem_;
+  p.backend = Backend::emulator;
+  p.num_q_heads = q_heads;
+  p.num_kv_heads = spec.kv_heads;
+  p.group = spec.group;
+  p.head_dim_qk = p.head_dim_v = spec.head_dim;
+  p.q_type = p.kv_type = p.out_type = type;
+  p.sink_type = DType::f32;
+  p.page_size = spec.page_size;
+  p.max_batch = batch;
+  p.max_q_len = max_q_len;
+  p.causal = spec.causal && max_q_len > 1;
+  p.max_kv_len = std::max<int64_t>(longest, 1);
+  p.window_left = spec.window_left;
+  p.window_right = spec.window_right;
+  p.softmax_scale =
+      spec.scale != 0 ? spec.scale : 1.0F / std::sqrt(static_cast<float>(spec.head_dim));
+  p.softcap = spec.softcap;
+  p.num_splits = spec.num_splits;
+  p.score_slots = spec.score_slots;
+
+  std::mt19937_64 random(spec.seed);
+  std::normal_distribution<float> normal;
+  const int64_t row_values = int64_t{q_heads} * spec.head_dim;
+  q_.resize(static_cast<std::size_t>(rows_ * row_values));
+  for (uint16_t& value : q_) value = encode(normal(random), spec.bf16);
+  if (spec.growing) {
+    // Column 0 of every query is large, so that K's column 0 moves all scores together.
+    for (std::size_t i = 0; i < q_.size(); i += static_cast<std::size_t>(spec.head_dim)) {
+      q_[i] = encode(16.0F, spec.bf16);
+    }
+  }
+  fill_cache(spec);
+  if (spec.sink) {
+    for (int h = 0; h < q_heads; ++h) sink_.push_back(normal(random));
+  }
+  out_.resize(q_.size());
+  lse_.resize(static_cast<std::size_t>(rows_ * q_heads));
+
+  Call& c = call_;
+  c.struct_size = sizeof c;
+  c.batch = batch;
+  c.q_len = max_q_len;
+  c.q = q_.data();
+  c.out = out_.data();
+  c.lse = lse_.data();
+  c.q_stride[0] = c.out_stride[0] = row_values * spec.q_len;
+  c.q_stride[1] = c.out_stride[1] = row_values;
+  c.q_stride[2] = c.out_stride[2] = spec.head_dim;
+  c.lse_stride[0] = int64_t{q_heads} * spec.q_len;
+  c.lse_stride[1] = q_heads;
+  c.lse_stride[2] = 1;
+  c.cu_q_len = cu_q_len_.empty() ? nullptr : cu_q_len_.data();
+  c.kv_len = kv_len_.data();
+  c.kv_start = kv_start_.empty() ? nullptr : kv_start_.data();
+  c.sink = sink_.empty() ? nullptr : sink_.data();
+  c.score_scale = c.out_scale = 1;
+  clear_results();
+}
+
+// The pool is larger than needed and shuffled; slots that no request owns, and slots past a
+// request's length, hold NaN in K and V.
+void DecodeCase::fill_cache(const CaseSpec& spec) {
+  std::mt19937_64 random(spec.seed + 1);
+  std::normal_distribution<float> normal;
+  const auto batch = static_cast<int64_t>(kv_len_.size());
+  const int64_t longest = std::max<int64_t>(1, *std::max_element(kv_len_.begin(), kv_len_.end()));
+  const int64_t page = spec.page_size == 0 ? longest + 5 : spec.page_size;
+  const int64_t columns = spec.page_size == 0 ? 1 : (longest + page - 1) / page;
+  const int64_t pages = batch * columns + 3;
+  const int64_t slot_values = int64_t{spec.kv_heads} * spec.head_dim;
+  k_.assign(static_cast<std::size_t>(pages * page * slot_values), kNaN);
+  v_ = k_;
+  for (int64_t i = 0; i < pages; ++i) table_.push_back(static_cast<int32_t>(i));
+  std::shuffle(table_.begin(), table_.end(), random);
+  table_.resize(static_cast<std::size_t>(batch * columns));
+  for (int64_t r = 0; r < batch; ++r) {
+    const int64_t start = kv_start_.empty() ? 0 : kv_start_[static_cast<std::size_t>(r)];
+    for (int64_t key = start; key < kv_len_[static_cast<std::size_t>(r)]; ++key) {
+      const int64_t id = table_[static_cast<std::size_t>(r * columns + key / page)];
+      const int64_t at = (id * page + key % page) * slot_values;
+      for (int64_t i = 0; i < slot_values; ++i) {
+        float value = normal(random);
+        if (spec.growing && i % spec.head_dim == 0) {
+          value = 0.05F * static_cast<float>(longest - key) / 8;
+        }
+        k_[static_cast<std::size_t>(at + i)] = encode(value, spec.bf16);
+        v_[static_cast<std::size_t>(at + i)] = encode(normal(random), spec.bf16);
+      }
+    }
+  }
+  Call& c = call_;
+  c.k = k_.data();
+  c.v = v_.data();
+  for (auto* stride : {c.k_stride, c.v_stride}) {
+    stride[0] = page * slot_values;
+    stride[1] = slot_values;
+    stride[2] = spec.head_dim;
+  }
+  c.num_pages = static_cast<int32_t>(pages);
+  if (spec.page_size == 0) {
+    c.cache_slots = page;
+    c.cache_row = table_.data();
+  } else {
+    c.block_table = table_.data();
+    c.block_table_stride = columns;
+    c.block_table_columns = static_cast<int32_t>(columns);
+  }
+}
+
+void DecodeCase::clear_results() {
+  std::fill(out_.begin(), out_.end(), kNaN);
+  std::fill(lse_.begin(), lse_.end(), std::nanf(""));
+}
+
+void DecodeCase::compute_reference() {
+  Problem problem = problem_;
+  problem.backend = Backend::reference;
+  problem.out_type = DType::f32;
+  problem.score_slots = 0;
+  problem.num_splits = 0;
+  expected_.assign(out_.size(), 0);
+  expected_lse_.assign(lse_.size(), 0);
+  Call call = call_;
+  call.out = expected_.data();
+  call.lse = expected_lse_.data();
+  auto plan = reference_backend().create(problem);
+  std::vector<std::byte> workspace(plan.value()->workspace().bytes);
+  const Status status = plan.value()->run(call, workspace.data(), nullptr);
+  if (!status.ok()) expected_.clear();
+}
+
+// P is rounded to 16 bits (relative 2^-9 for bf16, 2^-12 for half, and the polynomial's 2^-13.5),
+// the output once more; inputs are normal, so |o| is a convex mean of values of size about 1.
+std::string DecodeCase::difference() const {
+  if (expected_.size() != out_.size()) return "the reference refused the case";
+  const bool bf16 = problem_.kv_type == DType::bf16;
+  const float p_error = bf16 ? 0x1p-8F : 0x1p-11F;
+  const float o_error = bf16 ? 0x1p-8F : 0x1p-11F;
+  for (std::size_t i = 0; i < out_.size(); ++i) {
+    const float got = decode(out_[i], bf16), want = expected_[i];
+    const float bound = p_error * 2 + o_error * std::fabs(want);
+    if (std::fabs(got - want) <= bound) continue;
+    return fmt::format("out[{}] is {}, reference {}, bound {} (row {}, head {}, column {})", i, got,
+                       want, bound,
+                       i / static_cast<std::size_t>(problem_.num_q_heads) /
+                           static_cast<std::size_t>(problem_.head_dim_v),
+                       i / static_cast<std::size_t>(problem_.head_dim_v) %
+                           static_cast<std::size_t>(problem_.num_q_heads),
+                       i % static_cast<std::size_t>(problem_.head_dim_v));
+  }
+  for (std::size_t i = 0; i < lse_.size(); ++i) {
+    const float got = lse_[i], want = expected_lse_[i];
+    if (got == want || std::fabs(got - want) <= 2e-3F + 1e-5F * std::fabs(want)) continue;
+    return fmt::format("lse[{}] is {}, reference {}", i, got, want);
+  }
+  return {};
+}
+
+}  // namespace deuce::test

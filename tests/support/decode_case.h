@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decode problem with its arrays, drawn from a seed, and its answer in double precision.
+// Used by the emulator's tests; unused cache slots hold NaN, so that whoever reads them shows it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/problem.h"
+
+namespace deuce::test {
+
+/// What varies between cases; everything else follows.
+struct CaseSpec {
+  int head_dim = 64, group = 16, kv_heads = 1;
+  std::vector<int32_t> kv_len{300};
+  std::vector<int32_t> kv_start = {};  // empty = 0
+  int q_len = 1;
+  std::vector<int32_t> q_lens = {};  // ragged when not empty
+  int page_size = 0;                 // 0 = contiguous
+  bool causal = false;
+  int64_t window_left = -1, window_right = -1;
+  float softcap = 0, scale = 0;
+  bool sink = false, bf16 = true;
+  int num_splits = 0, score_slots = 2;
+  bool growing = false;  // scores grow towards low keys: every block rescales
+  uint64_t seed = 1;
+};
+
+/// A problem, its call and everything the call points to.
+class DecodeCase {
+ public:
+  explicit DecodeCase(const CaseSpec& spec);
+  const Problem& problem() const { return problem_; }
+  const Call& call() const { return call_; }
+  Problem& problem() { return problem_; }
+  std::vector<uint16_t>& out() { return out_; }
+  std::vector<float>& lse() { return lse_; }
+  /// Fills the expected results by the reference backend.
+  void compute_reference();
+  /// Empty when out() and lse() agree with the reference, else the first difference.
+  std::string difference() const;
+  void clear_results();
+
+ private:
+  void fill_cache(const CaseSpec& spec);
+  Problem problem_;
+  Call call_{};
+  std::vector<uint16_t> q_, k_, v_, out_;
+  std::vector<float> lse_, sink_, expected_lse_;
+  std::vector<float> expected_;
+  std::vector<int32_t> kv_len_, kv_start_, cu_q_len_, table_;
+  int64_t rows_ = 0;
+};
+
+}  // namespace deuce::test
