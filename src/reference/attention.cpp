@@ -43,8 +43,8 @@ double nan_max(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 }  // namespace
 
-void attend_row(const Problem& problem, const Call& call, int64_t request, int64_t row,
-                int64_t head, const RowScratch& scratch) {
+ExactRow exact_row(const Problem& problem, const Call& call, int64_t request, int64_t row,
+                   int64_t head, const RowScratch& scratch) {
   const CacheView view(problem, call);
   const int64_t kv_head = head / problem.group;
   const IndexRange live = view.live(request);
@@ -89,13 +89,18 @@ void attend_row(const Problem& problem, const Call& call, int64_t request, int64
   for (int64_t i = 0; i < problem.head_dim_v; ++i) {
     scratch.o[i] = is_empty ? 0 : out_factor * scratch.o[i] / row_sum;
   }
+  return {row_max, row_sum, sink, is_empty ? kMinusInfinity : row_max + std::log(row_sum)};
+}
+
+void attend_row(const Problem& problem, const Call& call, int64_t request, int64_t row,
+                int64_t head, const RowScratch& scratch) {
+  const ExactRow exact = exact_row(problem, call, request, row, head, scratch);
+  const CacheView view(problem, call);
   store_row(problem.out_type, call.out, view.out_offset(request, row, head), problem.head_dim_v,
             scratch.o);
-  if (call.lse != nullptr) {
-    const double lse = is_empty ? kMinusInfinity : row_max + std::log(row_sum);
-    call.lse[view.lse_offset(request, row, head)] =
-        static_cast<float>(problem.lse_base2 ? lse * kLog2E : lse);
-  }
+  if (call.lse == nullptr) return;
+  call.lse[view.lse_offset(request, row, head)] =
+      static_cast<float>(problem.lse_base2 ? exact.lse * kLog2E : exact.lse);
 }
 
 }  // namespace deuce::reference
