@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test fixture with one instance per backend of this library, and loops over drawn cases.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "support/subject.h"
+
+namespace deuce::testing {
+
+class Backends : public ::testing::TestWithParam<Subject> {
+ protected:
+  const Subject& subject() const { return GetParam(); }
+};
+
+inline std::string subject_name(const ::testing::TestParamInfo<Subject>& param) {
+  return param.param.name;
+}
+inline void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
+
+}  // namespace deuce::testing
+
+/// Runs a suite of Backends tests on every backend, `Backends/Suite.Test/backend`.
+#define DEUCE_ON_EVERY_BACKEND(suite)                                                          \
+  INSTANTIATE_TEST_SUITE_P(Backends, suite, ::testing::ValuesIn(::deuce::testing::subjects()), \
+                           ::deuce::testing::subject_name)

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The draw, under the whole frame, on every backend: P1 to P5 and P28 of the test plan. Any single
+// feature that is wrong in any combination shows here first.
+#include "kernel/backends.h"
+
+namespace deuce::testing {
+namespace {
+
+class RandomCases : public Backends {};
+
+TEST_P(RandomCases, EveryDrawnCaseIsExactWithinToleranceAndSeesNoUnusedByte) {
+  const Property property = [](const Subject& subject, const Case& from) {
+    bool refused = false;
+    return check_frame(subject, from, &refused);
+  };
+  int refused_cases = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    const Case drawn = draw_case(seed, 2e6);
+    bool refused = false;
+    const std::string failure = check_frame(subject(), drawn, &refused);
+    ASSERT_EQ(failure, "") << shrink(subject(), drawn, property);
+    refused_cases += refused ? 1 : 0;
+  }
+  EXPECT_LT(refused_cases, 200) << "hardly anything was computed";
+}
+DEUCE_ON_EVERY_BACKEND(RandomCases);
+
+}  // namespace
+}  // namespace deuce::testing

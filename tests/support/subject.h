@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is under test: a backend of this library, or a mutant made from the reference by a wrong
+// argument or a damaged result. Every property is a function of (subject, case), so that the same
+// text that must hold for a backend must fail for its mutants.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reference/judge.h"
+#include "support/instance.h"
+
+namespace deuce::testing {
+
+/// Memory of the device that a backend works on. Buffers are copied there before a run and back
+/// after it, and every pointer of the arguments is moved along.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  virtual std::byte* upload(const std::byte* from, std::size_t bytes) = 0;
+  virtual void download(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
+  virtual void release_all() = 0;
+};
+
+struct Subject {
+  std::string name;
+  int32_t backend = DEUCE_BACKEND_REFERENCE;
+  int32_t emulated_backend = 0;
+  DeviceMemory* device = nullptr;  // nullptr: host memory
+  std::function<void(deuce_decode_config&, deuce_decode_args&)> mutate = {};
+  std::function<void(Instance&)> damage = {};  // of the results
+};
+
+/// The backends of this library that run on this machine.
+std::vector<Subject> subjects();
+
+struct Outcome {
+  deuce_status status = DEUCE_OK;
+  std::string sentence, field;
+  std::vector<uint32_t> out, lse;  // bits by (token, head, column)
+  bool refused() const { return status == DEUCE_UNSUPPORTED; }
+};
+
+struct RunOptions {
+  uint32_t flags = 0;
+  uint8_t workspace_fill = 0xFF;
+  std::ptrdiff_t workspace_excess = 0;  // bytes given beyond what was asked for
+};
+
+/// Plans and runs the instance on the subject through the C API, under a watchdog.
+Outcome run(const Subject& subject, Instance& instance, const RunOptions& options = {});
+
+/// Judges the results of a run of `instance` against the exact ones.
+reference::Verdict judge_results(const Subject& subject, const Instance& instance);
+
+/// Empty, or what is wrong: runs the case with NaN poison and with zeros, checks the frame both
+/// times, the results against the exact ones, and both runs bit by bit. `refused` tells whether
+/// the subject refused the case by name (nothing must have been written then).
+std::string check_frame(const Subject& subject, const Case& from, bool* refused = nullptr);
+
+using Property = std::function<std::string(const Subject&, const Case&)>;
+
+/// Shrinks a failing case while it still fails, for some seconds, and reports both.
+std::string shrink(const Subject& subject, const Case& failing, const Property& property);
+
+}  // namespace deuce::testing
