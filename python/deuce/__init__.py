@@ -10,6 +10,7 @@ from ._info import Shape, backends, check, explain, shapes
 from ._library import get_cmake_dir, get_include
 from ._library import version as __version__
 from ._plan import clear_plans
+from ._torch_ops import register_torch_ops
 from .errors import (DeviceFault, Error, Hazard, InvalidArgument, NoDevice, RuntimeFailure,
                      Unsupported, VersionMismatch, WorkspaceTooSmall)
 from .flash_attn import flash_attn_varlen_func, flash_attn_with_kvcache, get_scheduler_metadata
@@ -21,6 +22,6 @@ __all__ = [
     "BatchDecodeWithPagedKVCacheWrapper", "DeviceFault", "Error", "Hazard", "InvalidArgument",
     "NoDevice", "RuntimeFailure", "Shape", "Unsupported", "VersionMismatch", "WorkspaceTooSmall",
     "__version__", "backends", "check", "clear_plans", "explain", "flash_attn_varlen_func",
-    "flash_attn_with_kvcache", "get_cmake_dir", "get_include", "get_scheduler_metadata", "shapes",
+    "flash_attn_with_kvcache", "get_cmake_dir", "get_include", "get_scheduler_metadata", "register_torch_ops", "shapes",
     "single_decode_with_kv_cache", "trtllm_batch_decode_with_kv_cache",
 ]

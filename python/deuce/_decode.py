@@ -8,7 +8,7 @@ struct is part of its key.
 from . import _abi, _plan, _prepare, _tensor, errors
 from ._library import library, raise_status
 
-_OUT, _LSE = _prepare.TENSORS.index("out"), _prepare.TENSORS.index("lse")
+_FIRST_KEY = 4  # tensors follow entry, options, want_lse and whether the workspace is ours
 _KEPT_CALLS = 1024  # more shapes than this in one thread: start over rather than grow for ever
 
 
@@ -26,41 +26,43 @@ def decode(entry, options, q, k, v, *, out=None, lse=None, want_lse=False, kv_le
                page_indices, last_page_len, sink, q_descale, k_descale, v_descale, k_token_scale,
                v_token_scale)
     readers = _tensor.readers
-    pointers, keys, owners = [], [], []
+    pointers, keys, owners = [], [entry, options, want_lse, workspace is None], []
     for tensor in tensors:
         if tensor is None:
-            pointers.append(None)
             keys.append(None)
             continue
         reader = readers.get(type(tensor)) or _tensor.reader_of(
-            tensor, entry.name(_prepare.TENSORS[len(keys)]))
+            tensor, entry.name(_prepare.TENSORS[len(keys) - _FIRST_KEY]))
         pointer, key, owner = reader(tensor)
         pointers.append(pointer)
         keys.append(key)
-        owners.append(owner)
+        if owner is not None:
+            owners.append(owner)
     state = _plan.thread_state.current()
-    key = (entry, options, want_lse, workspace is None, *keys)
+    key = tuple(keys)
     try:
         kept = state.calls.get(key)
-    except TypeError:  # an option that cannot be hashed is none of ours: prepare() names it
-        kept = None
+    except TypeError:  # an option that cannot be hashed: prepare() names it, or makes a number of it
+        key = kept = None
     if kept is None:
-        kept = _prepare.prepare(entry, options, tensors, keys, want_lse, workspace is None)
+        kept = _prepare.prepare(entry, options, tensors, keys[_FIRST_KEY:], want_lse,
+                                workspace is None)
         if len(state.calls) >= _KEPT_CALLS:
             state.calls.clear()
-        state.calls[key] = kept
+        if key is not None:
+            state.calls[key] = kept
 
+    args = kept.args
+    for field, pointer in zip(kept.fields, pointers):
+        setattr(args, field, pointer)
     if out is None:
         out = kept.new_out(q)
-        pointers[_OUT], _, owner = _tensor.read(out, "out")
+        args.out, _, owner = _tensor.read(out, "out")
         owners.append(owner)
     if want_lse and lse is None:
         lse = kept.new_lse(q)
-        pointers[_LSE], _, owner = _tensor.read(lse, "lse")
+        args.lse, _, owner = _tensor.read(lse, "lse")
         owners.append(owner)
-    args = kept.args
-    for position, field in kept.fields:
-        setattr(args, field, pointers[position])
     if kv_len is None and page_indptr is None:
         args.kv_len_all = kept.capacity if kv_len_all is None else kv_len_all
     args.score_scale, args.out_scale = score_scale, out_scale
@@ -97,7 +99,7 @@ def _memory_of(workspace, device):
     """(address, bytes) of the aligned part of a caller's workspace."""
     address, key, _ = _tensor.read(workspace, "workspace")
     layout = _tensor.describe(workspace, key, "workspace")
-    if layout.device != device and -1 not in (layout.device[1], device[1]):
+    if not _tensor.same_device(layout.device, device):
         raise errors.InvalidArgument("workspace is on another device than the query", "workspace")
     if not layout.contiguous or not layout.writable or layout.size_bytes is None:
         raise errors.InvalidArgument("workspace must be contiguous, writable and of a numeric dtype",

@@ -23,10 +23,11 @@ class Entry:
 
     names: C field -> Python argument, where they differ.
     build(options, layouts) -> Request, with layouts a dict from C field to Layout or None.
+    needs: the tensors that may not be None.
     """
 
-    def __init__(self, names, build):
-        self.names, self.build = names, build
+    def __init__(self, names, build, needs=("q", "k", "v")):
+        self.names, self.build, self.needs = names, build, needs
 
     def name(self, field):
         return self.names.get(field, field)
@@ -63,25 +64,26 @@ def row_strides(form, strides, q_len):
     return by_axis.get("b", 0), by_axis.get("s", 0), by_axis["h"]
 
 
-def expect_rank(layout, rank, axes, name):
+def expect_rank(layout, rank, axes):
     """Refuse a tensor that has not `rank` axes, saying what they would be."""
     if len(layout.shape) != rank:
-        raise errors.InvalidArgument(f"{name} has shape {layout.shape}: {rank} axes {axes} are needed",
-                                     name, layout.shape)
+        raise errors.InvalidArgument(
+            f"{layout.name} has shape {layout.shape}: {rank} axes {axes} are needed", layout.name,
+            layout.shape)
 
 
-def held_dtype(layout, wanted, name, parameter):
+def held_dtype(layout, wanted, parameter):
     """The float dtype a tensor holds: its own, or `wanted` when it is integers of that size."""
     if wanted is not None:
         wanted = _config.dtype_name(wanted, parameter)
         if layout.dtype != wanted and wanted not in _HELD_IN.get(layout.dtype, ()):
-            raise errors.InvalidArgument(f"{parameter} is {wanted} but {name} is {layout.dtype}",
+            raise errors.InvalidArgument(f"{parameter} is {wanted} but {layout.name} is {layout.dtype}",
                                          parameter, wanted)
         return wanted
     if layout.dtype not in _abi.DTYPES:
         raise errors.InvalidArgument(
-            f"{name} is {layout.dtype}: it must be {', '.join(_abi.DTYPES)}, or integers of that size "
-            f"whose meaning {parameter} names", name, layout.dtype)
+            f"{layout.name} is {layout.dtype}: it must be {', '.join(_abi.DTYPES)}, or integers of that "
+            f"size whose meaning {parameter} names", layout.name, layout.dtype)
     return layout.dtype
 
 
@@ -92,14 +94,14 @@ class Checker:
         self.entry, self.layouts = entry, layouts
 
     def refuse(self, field, sentence, value=None):
-        name = self.entry.name(field)
+        name = self.layouts[field].name
         raise errors.InvalidArgument(f"{name} {sentence}", name, value)
 
     def devices(self):
         home = self.layouts["q"].device
         for field, layout in self.layouts.items():
-            if layout is not None and layout.device != home and -1 not in (layout.device[1], home[1]):
-                self.refuse(field, f"is on {_device_text(layout.device)} but {self.entry.name('q')} is "
+            if layout is not None and not _tensor.same_device(layout.device, home):
+                self.refuse(field, f"is on {_device_text(layout.device)} but {self.layouts['q'].name} is "
                             f"on {_device_text(home)}", layout.device)
         return home
 
@@ -148,7 +150,9 @@ class Checker:
 
 
 def _device_text(device):
-    return "cpu" if device[0] == _abi.DEVICE_CPU else f"cuda:{device[1]}"
+    if device[0] == _abi.DEVICE_CPU:
+        return "cpu"
+    return "cuda" if device[1] < 0 else f"cuda:{device[1]}"
 
 
 def check_tensors(checker, request):
@@ -158,7 +162,7 @@ def check_tensors(checker, request):
     k, v = layouts["k"], layouts["v"]
     for axis, what in ((page, "pages" if request.paged else "rows"), (slot, "slots"), (head, "heads")):
         if axis is not None and k.shape[axis] != v.shape[axis]:
-            checker.refuse("v", f"has shape {v.shape}: as many {what} as {checker.entry.name('k')} are "
+            checker.refuse("v", f"has shape {v.shape}: as many {what} as {k.name} are "
                            f"needed, which has shape {k.shape}", v.shape)
     for field in ("q", "k", "v"):
         checker.contiguous_last(field)
@@ -184,11 +188,11 @@ def check_tensors(checker, request):
 def fill_config(checker, request, heads, device, kept_workspace):
     """The config of a request, and the dtype name of its output."""
     layouts, name = checker.layouts, checker.entry.name
-    q_dtype = held_dtype(layouts["q"], request.q_dtype, name("q"), name("q_dtype"))
-    kv_dtype = held_dtype(layouts["k"], request.kv_dtype, name("k"), name("kv_dtype"))
-    v_dtype = held_dtype(layouts["v"], request.kv_dtype, name("v"), name("kv_dtype"))
+    q_dtype = held_dtype(layouts["q"], request.q_dtype, name("q_dtype"))
+    kv_dtype = held_dtype(layouts["k"], request.kv_dtype, name("kv_dtype"))
+    v_dtype = held_dtype(layouts["v"], request.kv_dtype, name("kv_dtype"))
     if v_dtype != kv_dtype:
-        checker.refuse("v", f"is {v_dtype} but {name('k')} is {kv_dtype}: K and V have one dtype")
+        checker.refuse("v", f"is {v_dtype} but {layouts['k'].name} is {kv_dtype}: K and V have one dtype")
     out_dtype = request.out_dtype or ("bfloat16" if q_dtype.startswith("float8") else q_dtype)
     out = layouts["out"]
     integers = q_dtype != layouts["q"].dtype
@@ -248,6 +252,10 @@ class Kept:
 
 def prepare(entry, options, tensors, keys, want_lse, own_workspace):
     """The Kept call for these tensors, or the exception that says why there is none."""
+    for field, tensor in zip(TENSORS, tensors):
+        if tensor is None and field in entry.needs:
+            name = entry.name(field)
+            raise errors.InvalidArgument(f"{name} is None: a tensor is needed", name)
     layouts = {field: None if tensor is None else _tensor.describe(tensor, key, entry.name(field))
                for field, tensor, key in zip(TENSORS, tensors, keys)}
     checker = Checker(entry, layouts)
@@ -262,9 +270,7 @@ def prepare(entry, options, tensors, keys, want_lse, own_workspace):
     kept.args = _abi.Args()
     fill_args(kept.args, layouts, request)
     kept.reference = ctypes.byref(kept.args)
-    wanted = {"out", *(["lse"] if want_lse else [])}
-    kept.fields = [(position, field) for position, field in enumerate(TENSORS)
-                   if layouts[field] is not None or field in wanted]
+    kept.fields = [field for field in TENSORS if layouts[field] is not None]
     q = tensors[0]
     kept.new_out = layouts["out"] or _output.allocator(q, request.out_shape, out_dtype,
                                                        entry.name("out"), integers)

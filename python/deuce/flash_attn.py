@@ -54,7 +54,7 @@ def cache_axes(kv_layout):
 def _query(options, q, cu_q_len):
     """The facts of a Request that follow from the query: padded (b, s, h, d) or packed (t, h, d)."""
     if cu_q_len is None:
-        expect_rank(q, 4, "(batch, tokens, heads, head dim)", "q")
+        expect_rank(q, 4, "(batch, tokens, heads, head dim)")
         batch, q_len, heads, _ = q.shape
         if options.max_seqlen_q not in (None, q_len):
             raise errors.InvalidArgument(f"max_seqlen_q is {options.max_seqlen_q} but q has {q_len} "
@@ -62,8 +62,8 @@ def _query(options, q, cu_q_len):
                                          "max_seqlen_q", options.max_seqlen_q)
         return dict(batch=batch, q_len=q_len, q_form="bsh", lse_form="bhs",
                     out_shape=q.shape, lse_shape=(batch, heads, q_len))
-    expect_rank(q, 3, "(tokens, heads, head dim) with cu_seqlens_q", "q")
-    expect_rank(cu_q_len, 1, "(batch + 1)", "cu_seqlens_q")
+    expect_rank(q, 3, "(tokens, heads, head dim) with cu_seqlens_q")
+    expect_rank(cu_q_len, 1, "(batch + 1)")
     if options.max_seqlen_q is None:
         raise errors.InvalidArgument("max_seqlen_q is required with cu_seqlens_q", "max_seqlen_q")
     tokens, heads, _ = q.shape
@@ -79,13 +79,13 @@ def _build(options, layouts):
         axes = (None, 0, 1)
     else:
         axes = cache_axes(options.kv_layout)
-    for name, layout in (("k", k), ("v", v)):
+    for layout in (k, v):
         expect_rank(layout, len(axes) + 1 - (axes[0] is None),
-                    "(pages or rows, slots, heads, head dim) in the order of kv_layout", name)
+                    "(pages or rows, slots, heads, head dim) in the order of kv_layout")
     facts["out_shape"] = (*q.shape[:-1], v.shape[-1])
     capacity = k.shape[axes[1]]
     if table is not None:
-        expect_rank(table, 2, "(batch, columns)", "block_table")
+        expect_rank(table, 2, "(batch, columns)")
         capacity *= table.shape[1]
     left, right = _config.window(options.window_size)
     return Request(

@@ -54,10 +54,10 @@ def _planned(name, found, expected):
 
 def _build(options, layouts):
     q, k, v, table = (layouts[field] for field in ("q", "k", "v", "block_table"))
-    expect_rank(q, 3, "(tokens, heads, head dim)", "q")
+    expect_rank(q, 3, "(tokens, heads, head dim)")
     axes = cache_axes(options.kv_layout)
     for layout in (k, v):
-        expect_rank(layout, 4, "(pages, ...) in the order of kv_layout", "paged_kv_cache")
+        expect_rank(layout, 4, "(pages, ...) in the order of kv_layout")
     _planned("tokens in q", q.shape[0], options.batch * options.q_len)
     _planned("num_qo_heads", q.shape[1], options.num_q_heads)
     _planned("head_dim", q.shape[2], options.head_dim)

@@ -24,11 +24,11 @@ class _Options(NamedTuple):
 
 def _build(options, layouts):
     q, k, v = (layouts[field] for field in ("q", "k", "v"))
-    expect_rank(q, 2, "(heads, head dim)", "q")
+    expect_rank(q, 2, "(heads, head dim)")
     _, slot, head = cache_axes(options.kv_layout)
     axes = (None, slot - 1, head - 1)  # one cache row, which has no axis
-    for name, layout in (("k", k), ("v", v)):
-        expect_rank(layout, 3, "(keys, heads, head dim) in the order of kv_layout", name)
+    for layout in (k, v):
+        expect_rank(layout, 3, "(keys, heads, head dim) in the order of kv_layout")
     keys = k.shape[axes[1]]
     return Request(
         batch=1, q_len=1, q_form="h", lse_form="h", cache_axes=axes, paged=False, capacity=keys,
@@ -48,7 +48,7 @@ def _scale(value, name, tensor, tensor_name, dtype, dtype_name):
         return 1.0
     _, key, _ = _tensor.read(tensor, tensor_name)
     layout = _tensor.describe(tensor, key, tensor_name)
-    return host_scale(value, name, held_dtype(layout, dtype, tensor_name, dtype_name))
+    return host_scale(value, name, held_dtype(layout, dtype, dtype_name))
 
 
 def single_decode_with_kv_cache(

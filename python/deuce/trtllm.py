@@ -31,10 +31,10 @@ class _Options(NamedTuple):
 
 
 def _query(options, q, lengths, cu_q_len):
-    expect_rank(q, 3, "(tokens, heads, head dim)", "query")
-    expect_rank(lengths, 1, "(batch)", "seq_lens")
+    expect_rank(q, 3, "(tokens, heads, head dim)")
+    expect_rank(lengths, 1, "(batch)")
     if cu_q_len is not None:
-        expect_rank(cu_q_len, 1, "(batch + 1)", "cum_seq_lens_q")
+        expect_rank(cu_q_len, 1, "(batch + 1)")
         if options.max_q_len is None:
             raise errors.InvalidArgument("max_q_len is required with cum_seq_lens_q", "max_q_len")
         if options.q_len_per_req not in (None, 1):
@@ -53,15 +53,15 @@ def _query(options, q, lengths, cu_q_len):
     return batch, q_len
 
 
-def _spread(layouts, field, name, batch, kv_heads):
+def _spread(layouts, field, batch, kv_heads):
     """Read a one-element scale as (batch, KV heads) with strides 0."""
     layout = layouts[field]
     if layout is None:
         return
     if any(extent != 1 for extent in layout.shape):
-        raise errors.InvalidArgument(f"{name} has shape {layout.shape}: a number or a tensor of one "
-                                     "element is needed", name, layout.shape)
-    layouts[field] = Layout(layout.dtype, (batch, kv_heads), (0, 0), layout.device)
+        raise errors.InvalidArgument(f"{layout.name} has shape {layout.shape}: a number or a tensor of "
+                                     "one element is needed", layout.name, layout.shape)
+    layouts[field] = Layout(layout.name, layout.dtype, (batch, kv_heads), (0, 0), layout.device)
 
 
 def _build(options, layouts):
@@ -69,10 +69,10 @@ def _build(options, layouts):
     batch, q_len = _query(options, q, layouts["kv_len"], layouts["cu_q_len"])
     axes = cache_axes(options.kv_layout)
     for layout in (k, v):
-        expect_rank(layout, 4, "(pages, ...) in the order of kv_layout", "kv_cache")
-    expect_rank(table, 2, "(batch, columns)", "block_tables")
-    for field, name in (("k_descale", "bmm1_scale"), ("v_descale", "bmm2_scale")):
-        _spread(layouts, field, name, batch, k.shape[axes[2]])
+        expect_rank(layout, 4, "(pages, ...) in the order of kv_layout")
+    expect_rank(table, 2, "(batch, columns)")
+    for field in ("k_descale", "v_descale"):
+        _spread(layouts, field, batch, k.shape[axes[2]])
     return Request(
         batch=batch, q_len=q_len, q_form="th", lse_form="th", cache_axes=axes, paged=True,
         out_shape=(*q.shape[:-1], v.shape[-1]), lse_shape=q.shape[:-1],
@@ -88,7 +88,8 @@ def _build(options, layouts):
 
 _ENTRY = Entry({"q": "query", "k": "kv_cache", "v": "kv_cache", "kv_len": "seq_lens",
                 "cu_q_len": "cum_seq_lens_q", "block_table": "block_tables", "sink": "sinks",
-                "k_descale": "bmm1_scale", "v_descale": "bmm2_scale"}, _build)
+                "k_descale": "bmm1_scale", "v_descale": "bmm2_scale"}, _build,
+               needs=("q", "k", "v", "kv_len", "block_table"))
 
 
 def _scale(value, name):

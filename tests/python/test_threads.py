@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several threads, plans that come and go, and memory that does not grow."""
+import gc
+import threading
+import unittest
+
+import deuce
+import support
+from deuce import _plan
+from support import HOST_BACKENDS, attend, np
+
+
+def setUpModule():
+    support.needs_numpy()
+
+
+def problem(seed, keys, heads=4):
+    rng = np.random.default_rng(seed)
+    q = rng.standard_normal((1, 1, heads, 32)).astype(np.float32)
+    k, v = rng.standard_normal((2, 1, keys, 2, 32)).astype(np.float32)
+    return q, k, v, attend(q[0], k[0], v[0])[0]
+
+
+class Threads(support.Case):
+
+    def test_threads_with_the_same_shape_do_not_share_a_kept_struct(self):
+        for backend in HOST_BACKENDS:
+            failures, start = [], threading.Barrier(6)
+
+            def work(seed):
+                try:
+                    q, k, v, wanted = problem(seed, 300)
+                    start.wait()
+                    for step in range(40):
+                        if step == 20 and seed == 0:
+                            deuce.clear_plans()
+                        out = deuce.flash_attn_with_kvcache(q, k, v, backend=backend)
+                        self.assertClose(out[0], wanted)
+                except Exception as error:  # reported below, in the main thread
+                    failures.append(error)
+
+            threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(failures, [])
+
+    def test_one_plan_serves_a_growing_cache(self):
+        deuce.clear_plans()
+        for keys in range(65, 129):
+            q, k, v, wanted = problem(keys, keys)
+            self.assertClose(deuce.flash_attn_with_kvcache(q, k, v, backend="reference")[0], wanted)
+        self.assertEqual(len(_plan._cache.plans), 1)
+
+    def test_plans_are_destroyed_when_cleared(self):
+        deuce.clear_plans()
+        destroyed, original = [], _plan.Plan.__del__
+
+        def counting(plan):
+            destroyed.append(plan)
+            original(plan)
+
+        q, k, v, _ = problem(1, 10)
+        for scale in (0.1, 0.2, 0.3):
+            deuce.flash_attn_with_kvcache(q, k, v, softmax_scale=scale, backend="reference")
+        self.assertEqual(len(_plan._cache.plans), 3)
+        _plan.Plan.__del__ = counting
+        try:
+            deuce.clear_plans()
+            deuce.flash_attn_with_kvcache(q, k, v, backend="reference")  # drops this thread's own
+            gc.collect()
+        finally:
+            _plan.Plan.__del__ = original
+        self.assertEqual(len(destroyed), 3)
+
+    def test_kept_calls_of_a_thread_are_bounded(self):
+        from deuce import _decode
+        q, k, v, wanted = problem(1, 30)
+        for length in range(1, 30):
+            deuce.flash_attn_with_kvcache(q, k[:, :length], v[:, :length], backend="reference")
+        kept = _plan.thread_state.current().calls
+        limit, _decode._KEPT_CALLS = _decode._KEPT_CALLS, len(kept)
+        try:
+            deuce.flash_attn_with_kvcache(q, k, v, backend="reference", softcap=3.0)
+        finally:
+            _decode._KEPT_CALLS = limit
+        self.assertEqual(len(kept), 1)
+
+    def test_an_exception_leaves_the_next_call_alone(self):
+        for backend in HOST_BACKENDS:
+            q, k, v, wanted = problem(1, 30)
+            lengths = np.array([31], np.int32)
+            with self.assertRaises(deuce.InvalidArgument):
+                deuce.flash_attn_with_kvcache(q, k, v, cache_seqlens=lengths, backend=backend)
+            lengths[0] = 30
+            out = deuce.flash_attn_with_kvcache(q, k, v, cache_seqlens=lengths, backend=backend)
+            self.assertClose(out[0], wanted)
+
+    def test_splits_use_a_clean_workspace_every_time(self):
+        """Two plans take turns in one thread: partial results of one must not count for the other."""
+        for backend in HOST_BACKENDS:
+            for seed in range(30):
+                keys = 200 + 37 * seed
+                q, k, v, wanted = problem(seed, keys, heads=(2, 4, 8)[seed % 3])
+                for splits in (0, 3, 7):
+                    out = deuce.flash_attn_with_kvcache(q, k, v, num_splits=splits, backend=backend)
+                    self.assertClose(out[0], wanted)
+
+
+if __name__ == "__main__":
+    unittest.main()
