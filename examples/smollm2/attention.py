@@ -46,3 +46,36 @@ class NumpyAttention:
             out[:, heads] = (scores.reshape(-1, kv_len) @ v[:, head]).reshape(
                 q_len, group, head_dim) / total
         return out
+
+
+class DeuceAttention:
+    """The same through Deuce: one call a layer for all requests, K and V read in place in their
+    pages. backend: a name of `deuce.backends()`, or "auto"."""
+
+    _DTYPES = {"bf16": "bfloat16", "f32": "float32"}
+
+    def __init__(self, backend="auto"):
+        import deuce   # here, so that the example runs with --attention numpy alone
+        self._run, self._explain = deuce.flash_attn_with_kvcache, deuce.explain
+        self.backend, self.name = backend, "deuce"
+        self.seconds = 0.0
+
+    def _arguments(self, q, cache, layer, batch, out):
+        dtype = self._DTYPES[cache.dtype]
+        return dict(
+            q=cache.encode(q), k_cache=cache.k[layer], v_cache=cache.v[layer],
+            cache_seqlens=cache.kv_len[batch.requests], block_table=cache.block_table[batch.requests],
+            cu_seqlens_q=batch.cu_q_len, max_seqlen_q=int(np.diff(batch.cu_q_len).max()),
+            causal=True, out=out, q_dtype=dtype, kv_dtype=dtype, backend=self.backend)
+
+    def __call__(self, q, cache, layer, batch):
+        start = time.perf_counter()
+        out = np.empty(q.shape, np.float32)   # no rounding of the output: fp32 as accumulated
+        self._run(**self._arguments(q, cache, layer, batch, out))
+        self.seconds += time.perf_counter() - start
+        return out
+
+    def explain(self, q, cache, layer, batch):
+        """What Deuce says about this call, as a dict; computes nothing."""
+        return self._explain(self._run,
+                             **self._arguments(q, cache, layer, batch, np.empty(q.shape, np.float32)))

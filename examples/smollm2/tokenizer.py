@@ -12,7 +12,7 @@ mapped to one of five classes and the words are found on the string of classes.
 import re
 import unicodedata
 
-from .gguf import GgufError
+from examples.smollm2.gguf import GgufError
 
 _CONTRACTION = re.compile(r"'(?:s|t|re|ve|m|ll|d)")
 # Classes: L letter, N number, _ plain space, S other white space, O anything else.
