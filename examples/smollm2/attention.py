@@ -13,7 +13,7 @@ import numpy as np
 class NumpyAttention:
     """Causal grouped-query attention, one request and KV head at a time, in float32."""
 
-    name = "numpy"
+    name = backend = "numpy"
 
     def __init__(self):
         self.seconds = 0.0
@@ -50,32 +50,34 @@ class NumpyAttention:
 
 class DeuceAttention:
     """The same through Deuce: one call a layer for all requests, K and V read in place in their
-    pages. backend: a name of `deuce.backends()`, or "auto"."""
+    pages.
 
+    backend: a name of `deuce.backends()`, or "auto"; deuce.Error, naming the reason, when it does
+    not serve a model of this `config`. `facts`: what deuce.explain() says about the plan.
+    """
+
+    name = "deuce"
     _DTYPES = {"bf16": "bfloat16", "f32": "float32"}
 
-    def __init__(self, backend="auto"):
+    def __init__(self, config, backend="auto"):
         import deuce   # here, so that the example runs with --attention numpy alone
-        self._run, self._explain = deuce.flash_attn_with_kvcache, deuce.explain
-        self.backend, self.name = backend, "deuce"
+        self.facts = deuce.explain(
+            backend=backend, num_q_heads=config.q_heads, num_kv_heads=config.kv_heads,
+            head_dim_qk=config.head_dim, head_dim_v=config.head_dim, q_dtype="bfloat16",
+            kv_dtype="bfloat16", out_dtype="float32", max_batch=1, max_q_len=1,
+            max_kv_len=config.context)
+        self.backend = self.facts["backend"]
+        self._run = deuce.flash_attn_with_kvcache
         self.seconds = 0.0
 
-    def _arguments(self, q, cache, layer, batch, out):
-        dtype = self._DTYPES[cache.dtype]
-        return dict(
-            q=cache.encode(q), k_cache=cache.k[layer], v_cache=cache.v[layer],
-            cache_seqlens=cache.kv_len[batch.requests], block_table=cache.block_table[batch.requests],
-            cu_seqlens_q=batch.cu_q_len, max_seqlen_q=int(np.diff(batch.cu_q_len).max()),
-            causal=True, out=out, q_dtype=dtype, kv_dtype=dtype, backend=self.backend)
-
     def __call__(self, q, cache, layer, batch):
+        dtype = self._DTYPES[cache.dtype]
         start = time.perf_counter()
-        out = np.empty(q.shape, np.float32)   # no rounding of the output: fp32 as accumulated
-        self._run(**self._arguments(q, cache, layer, batch, out))
+        out = np.empty(q.shape, np.float32)   # the accumulated fp32, not rounded to q's type
+        self._run(cache.encode(q), cache.k[layer], cache.v[layer],
+                  cache_seqlens=cache.kv_len[batch.requests],
+                  block_table=cache.block_table[batch.requests], cu_seqlens_q=batch.cu_q_len,
+                  max_seqlen_q=int(np.diff(batch.cu_q_len).max()), causal=True, out=out,
+                  q_dtype=dtype, kv_dtype=dtype, backend=self.backend)
         self.seconds += time.perf_counter() - start
         return out
-
-    def explain(self, q, cache, layer, batch):
-        """What Deuce says about this call, as a dict; computes nothing."""
-        return self._explain(self._run,
-                             **self._arguments(q, cache, layer, batch, np.empty(q.shape, np.float32)))

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what the attention of SmolLM2-135M sees on real text to safetensors files.
 
-The requests read consecutive stretches of the US Constitution (or --text), each of its own
-context length, over a paged cache; of the last step, q, the pages of k and v, lengths and page table of the chosen layers are
-written, one file a layer, as `deuce run` takes them:
+The requests read consecutive stretches of the US Constitution (or --text), each of its own context
+length, over a paged cache. Of the last step, q, the pages of k and v, lengths and page table of the
+chosen layers are written, one file a layer, as `deuce run` takes them:
 
   q [tokens, q heads, d]   k, v [pages, slot, kv heads, d]   kv_len [batch]
   block_table [batch, pages]   cu_q_len [batch + 1] unless every request has one new token
@@ -29,7 +29,7 @@ sys.path.append(str(ROOT))
 from examples.smollm2 import safetensors, text
 from examples.smollm2.attention import NumpyAttention
 from examples.smollm2.gguf import GgufFile
-from examples.smollm2.model import Batch, Model, find_model_file
+from examples.smollm2.model import Batch, Config, Model, find_model_file
 from examples.smollm2.paged_cache import PagedKvCache
 from examples.smollm2.tokenizer import Tokenizer
 
@@ -40,7 +40,7 @@ def parse_arguments(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--out", type=pathlib.Path, required=True, metavar="FILE.safetensors",
-        help="each layer goes to FILE.layerNN.safetensors")
+        help="with several layers, FILE.layerNN.safetensors each")
     add("--layer", type=int, action="append", metavar="N", help="0 .. 29, may be repeated; default 14")
     add("--context", type=int, action="append", metavar="TOKENS",
         help="one per request, 1 .. 8192; default 1024")
@@ -110,13 +110,13 @@ def main(arguments=None):
     options = parse_arguments(arguments)
     try:
         gguf = GgufFile(options.model or find_model_file())
-        model, tokenizer = Model(gguf), Tokenizer(gguf)
-        config = model.config
+        config = Config.from_gguf(gguf)
         if not all(0 <= layer < config.layers for layer in options.layer):
             raise ValueError(f"--layer must be 0 .. {config.layers - 1}")
         if max(options.context) > config.context:
             raise ValueError(f"--context must be at most {config.context}")
-        contexts = text.contexts(tokenizer, options.context, options.text)
+        contexts = text.contexts(Tokenizer(gguf), options.context, options.text)
+        model = Model(gguf)
     except (OSError, ValueError) as error:
         print(f"capture.py: {error}", file=sys.stderr)
         return 3
@@ -126,7 +126,8 @@ def main(arguments=None):
     batch = run_to_last_step(model, cache, contexts, options.q_len, options.budget, recorder,
                              max(options.layer))
     for layer in options.layer:
-        path = options.out.with_suffix(f".layer{layer:02}.safetensors")
+        path = options.out if len(options.layer) == 1 else options.out.with_suffix(
+            f".layer{layer:02}.safetensors")
         metadata = {"model": str(gguf.metadata.get("general.name")), "layer": str(layer),
                     "text": options.text.name, "causal": "true",
                     "softmax_scale": repr(config.head_dim ** -0.5)}

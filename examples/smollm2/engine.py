@@ -10,6 +10,8 @@ attention, so two runs with different attentions make the same steps.
 import dataclasses
 import time
 
+import numpy as np
+
 from examples.smollm2.model import Batch
 
 
@@ -24,11 +26,11 @@ class Step:
 
 @dataclasses.dataclass
 class Generation:
-    """replies: token lists by request. lead: smallest distance, in logits, between a chosen token
-    and the runner-up, a measure of how much error greedy decoding would bear."""
+    """replies: new tokens by request. leads: alike, how far the token's logit was ahead of the
+    runner-up's, a measure of how much error greedy decoding would have borne. steps: of class Step."""
     replies: list
+    leads: list
     steps: list
-    lead: float
 
 
 def _take(pending, budget):
@@ -50,7 +52,7 @@ def generate(model, cache, prompts, attention, max_tokens, budget=256, stop_toke
     called ahead of each step. Returns a Generation.
     """
     pending = {request: list(tokens) for request, tokens in enumerate(prompts)}
-    result = Generation([[] for _ in prompts], [], float("inf"))
+    result = Generation([[] for _ in prompts], [[] for _ in prompts], [])
     while pending:
         batch = Batch.of(cache, _take(pending, budget))
         if before_step:
@@ -62,13 +64,10 @@ def generate(model, cache, prompts, attention, max_tokens, budget=256, stop_toke
         for row, request in zip(logits, batch.requests.tolist()):
             if pending[request]:
                 continue   # a prompt that goes on in the next step: its logits say nothing yet
-            token = int(row.argmax())
-            reply = result.replies[request]
-            reply.append(token)
-            best = row[token]
-            row[token] = float("-inf")
-            result.lead = min(result.lead, float(best - row.max()))
-            if token == stop_token or len(reply) == max_tokens:
+            second, token = np.argpartition(row, -2)[-2:].tolist()
+            result.replies[request].append(token)
+            result.leads[request].append(float(row[token] - row[second]))
+            if token == stop_token or len(result.replies[request]) == max_tokens:
                 del pending[request]
             else:
                 pending[request] = [token]

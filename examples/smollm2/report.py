@@ -7,6 +7,8 @@ import statistics
 import subprocess
 import textwrap
 
+from examples.smollm2.check import NEAR_TIE
+
 _WIDTH = 100
 _LABEL = 12
 
@@ -40,23 +42,26 @@ def show_replies(tokenizer, prompts, result):
     print()
 
 
-def worst_share(judge, attention):
-    """Largest error of an attention in all layers, as a share of the tolerance."""
-    return max(share for _, share in judge.worst[attention.name].values())
-
-
-def show_checks(result, plain, judge):
+def show_tokens(result, plain, differences, cache_dtype):
     total = sum(map(len, plain.replies))
-    equal = sum(a == b for ours, theirs in zip(result.replies, plain.replies)
-                for a, b in zip(ours, theirs))
-    verdict = "equal" if result.replies == plain.replies else "DIFFERENT"
-    _line("tokens", f"{equal} of {total} as with NumPy attention: {verdict}",
-          f"closest choice was won by {min(result.lead, plain.lead):.4f} logits")
-    for name, layers in judge.worst.items():
-        layer, (error, share) = max(layers.items(), key=lambda item: item[1][1])
-        verdict = "within" if share <= 1 else "BEYOND"
-        _line("reference" if name == "deuce" else "", f"{name}: {len(layers)} layers, worst error "
-              f"{error:.1e} = {share:.1%} of the tolerance (layer {layer}): {verdict}")
+    closest = min(lead for run in (result, plain) for leads in run.leads for lead in leads)
+    if not differences:
+        _line("tokens", f"{total} of {total} as with NumPy attention",
+              f"closest choice won by {closest:.4f} logits")
+    for request, index, lead in differences:
+        verdict = "a near tie" if lead < NEAR_TIE[cache_dtype] else "DIFFERENT"
+        _line("tokens", f"request {request} parts from NumPy attention at token {index}, a choice "
+              f"won by {lead:.4f} logits: {verdict}")
+
+
+def show_errors(judge, *attentions):
+    label = "reference"
+    for attention in attentions:
+        layer, error, share = judge.worst_of(attention)
+        _line(label, f"{attention.name}: {len(judge.worst[attention.name])} layers, worst error "
+              f"{error:.1e}, {share:.1%} of the tolerance (layer {layer})"
+              + ("" if share <= 1 else ": BEYOND"))
+        label = ""
 
 
 def read_roof():
@@ -69,24 +74,36 @@ def read_roof():
     return None
 
 
-def show_times(cache, result, attention):
-    prompt = [step for step in result.steps if not step.batch.is_decode]
-    decode = [step for step in result.steps if step.batch.is_decode]
-    tokens = sum(len(step.batch.tokens) for step in prompt)
-    seconds = sum(step.seconds for step in prompt)
+def _phase(steps):
+    """(median seconds of a step, of its attention) over the steps of one kind."""
+    return (statistics.median(step.seconds for step in steps),
+            statistics.median(step.attention_seconds for step in steps))
+
+
+def show_times(cache, result, plain):
+    """plain: the same steps with NumPy attention, or None."""
+    prompt, decode = ([step for step in result.steps if step.batch.is_decode == kind]
+                      for kind in (False, True))
     inside = sum(step.attention_seconds for step in prompt)
-    _line("prompts", f"{tokens} tokens in {len(prompt)} steps, {seconds:.1f} s",
-          f"attention {inside:.2f} s of it")
+    facts = [f"{sum(len(step.batch.tokens) for step in prompt)} tokens in {len(prompt)} steps, "
+             f"{sum(step.seconds for step in prompt):.1f} s", f"attention {inside:.2f} s of it"]
+    if plain:
+        numpy_inside = sum(s.attention_seconds for s in plain.steps if not s.batch.is_decode)
+        facts.append(f"NumPy's {numpy_inside:.2f} s")
+    _line("prompts", *facts)
     if not decode:
         return
-    step = statistics.median(step.seconds for step in decode)
-    inside = statistics.median(step.attention_seconds for step in decode)
+    step, inside = _phase(decode)
     layers, per_token = cache.k.shape[0], cache.bytes_per_token
-    rates = [layers * per_token * s.kv_tokens / s.attention_seconds / 1e9 for s in decode]
+    facts = [f"{len(decode)} steps of {step * 1e3:.1f} ms",
+             f"attention {inside * 1e3:.2f} ms of it, {inside / layers * 1e6:.0f} µs a layer"]
+    if plain:
+        numpy_inside = _phase([s for s in plain.steps if s.batch.is_decode])[1]
+        facts.append(f"NumPy's {numpy_inside * 1e3:.1f} ms")
+    _line("decoding", *facts)
+    rate = statistics.median(layers * per_token * s.kv_tokens / s.attention_seconds for s in decode)
     megabytes = layers * per_token * statistics.median(s.kv_tokens for s in decode) / 1e6
-    _line("decoding", f"{len(decode)} steps of {step * 1e3:.1f} ms",
-          f"attention {inside * 1e3:.2f} ms of it, {inside / layers * 1e6:.0f} µs a layer")
     roof = read_roof()
-    _line("bandwidth", f"{megabytes:.1f} MB of K and V a step at {statistics.median(rates):.1f} GB/s",
+    _line("bandwidth", f"{megabytes:.0f} MB of K and V a step, read at {rate / 1e9:.1f} GB/s",
           f"read roof of this machine {roof:.1f} GB/s" if roof else
           "read roof unknown: build the tool `deuce`")

@@ -12,8 +12,8 @@ SOURCE = pathlib.Path(__file__).with_name("constitution.txt")
 
 # What the model is asked, and about which passage: short and long prompts in one batch.
 QUESTIONS = (
-    ("Preamble", "Summarize this text in one sentence."),
-    ("Amendment I", "Explain this text in simple words."),
+    ("Amendment I", "Summarize this text in one sentence."),
+    ("Amendment VI", "Which rights does this text protect?"),
     ("Amendment XIV", "Summarize this text in one sentence."),
     ("Article II", "Summarize this text in one sentence."),
 )

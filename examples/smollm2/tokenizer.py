@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Byte-level BPE tokenizer, built from the metadata of a GGUF file (tokenizer.ggml.*).
 
-Used by generate.py and capture.py. decode(encode(text)) == text for every string that UTF-8 can
-hold: each byte has a token of its own, so nothing is unknown.
+Used by generate.py and capture.py. decode(encode(text)) == text, but for the few bytes that this
+vocabulary lacks (six control characters, the lead bytes 0xF1 and 0xF2 of unassigned planes, bytes
+that UTF-8 never has): the unknown token stands for each of those.
 
 Splitting rule `smollm`: every digit (any number character) stands alone, then GPT-2's words (an optional leading space
 belongs to the word behind it). Python's `re` has no Unicode categories, so characters are first
@@ -65,6 +66,7 @@ class Tokenizer:
         types = gguf.require("tokenizer.ggml.token_type", list)
         self._control = {i for i, kind in enumerate(types) if kind == self._CONTROL}
         self.end_of_text = gguf.require("tokenizer.ggml.eos_token_id", int)
+        self._unknown = gguf.require("tokenizer.ggml.unknown_token_id", int)
         self._to_character = _byte_characters()
         self._to_byte = {character: byte for byte, character in self._to_character.items()}
         self._cache = {}
@@ -83,7 +85,7 @@ class Tokenizer:
                 joined.append("".join(best) if pair_here else parts[index])
                 index += 2 if pair_here else 1
             parts = joined
-        return [self._ids[part] for part in parts]
+        return [self._ids.get(part, self._unknown) for part in parts]
 
     def encode(self, text):
         """Token ids of plain text: control tokens are never made from it."""
