@@ -24,7 +24,8 @@ static int failed(deuce_status status) {
 int main(void) {
   for (int b = 0; b < kBatch; ++b)
     for (int slot = 0; slot < kSlots; ++slot)
-      for (int i = 0; i < kKvHeads * kHeadDim; ++i) v[b][slot][0][i] = (float)slot;
+      for (int i = 0; i < kKvHeads * kHeadDim; ++i)
+        v[b][slot][i / kHeadDim][i % kHeadDim] = (float)slot;
 
   deuce_decode_config config;  // what stays from step to step
   deuce_decode_config_init(&config);
@@ -56,7 +57,8 @@ int main(void) {
     const double mean = (kv_len[b] - 1) / 2.0;
     printf("request %d, %2d keys: out %.4f (mean of the values %.4f), lse %.4f\n", b, kv_len[b],
            out[b][3][0], mean, lse[b][3]);
-    wrong |= fabs(out[b][3][0] - mean) > 1e-5 || fabs(lse[b][3] - log(kv_len[b])) > 1e-6;
+    wrong |=
+        fabs((double)out[b][3][0] - mean) > 1e-5 || fabs((double)lse[b][3] - log(kv_len[b])) > 1e-6;
   }
   deuce_decode_plan_destroy(plan);
   free(workspace);
