@@ -10,8 +10,8 @@ chosen layers are written, one file a layer, as `deuce run` takes them:
   block_table [batch, pages]   cu_q_len [batch + 1] unless every request has one new token
   metadata: causal, softmax_scale, and where it all came from
 
-  examples/smollm2/capture.py --context 8192 --context 1024 --layer 0 --layer 29 --out cap.safetensors
-  build/release/bin/deuce run cap.layer29.safetensors --check
+  examples/smollm2/capture.py --context 8192 --context 1024 --layer 0 --layer 29 --out c.safetensors
+  build/release/bin/deuce run c.layer29.safetensors --check
 
 Unused slots of a page hold NaN, as they do in a cache that is not cleared: no result may see them.
 Exit code: 0 written; 2 wrong arguments; 3 something is missing (the model file).
@@ -41,7 +41,7 @@ def parse_arguments(arguments):
     add = parser.add_argument
     add("--out", type=pathlib.Path, required=True, metavar="FILE.safetensors",
         help="with several layers, FILE.layerNN.safetensors each")
-    add("--layer", type=int, action="append", metavar="N", help="0 .. 29, may be repeated; default 14")
+    add("--layer", type=int, action="append", metavar="N", help="may be repeated; default 14")
     add("--context", type=int, action="append", metavar="TOKENS",
         help="one per request, 1 .. 8192; default 1024")
     add("--q-len", type=int, action="append", metavar="TOKENS",

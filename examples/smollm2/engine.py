@@ -27,7 +27,8 @@ class Step:
 @dataclasses.dataclass
 class Generation:
     """replies: new tokens by request. leads: alike, how far the token's logit was ahead of the
-    runner-up's, a measure of how much error greedy decoding would have borne. steps: of class Step."""
+    runner-up's, a measure of how much error greedy decoding would have borne. steps: Step objects.
+    """
     replies: list
     leads: list
     steps: list

@@ -40,9 +40,9 @@ def parse_arguments(arguments):
     add("--attention", choices=("deuce", "numpy"), default="deuce", help="default: deuce")
     add("--backend", default="auto", help="Deuce backend: auto (default), cpu, reference, ...")
     add("--cache", choices=("f32", "bf16"), default="f32",
-        help="type of q, K and V, default f32; with bf16 two runs may part at a near tie, which is said")
+        help="type of q, K and V, default f32; with bf16 two runs may part at a near tie")
     add("--page-size", type=int, default=16, metavar="N", help="tokens of a page, default 16")
-    add("--tokens", type=int, default=48, metavar="N", help="most new tokens of a reply, default 48")
+    add("--tokens", type=int, default=48, metavar="N", help="longest reply, default 48")
     add("--budget", type=int, default=256, metavar="N",
         help="most tokens of one step: prompts enter in chunks of this size, default 256")
     add("--prompt", action="append", metavar="TEXT", help="ask this instead; may be repeated")

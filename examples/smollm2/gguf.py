@@ -21,7 +21,8 @@ class GgufError(ValueError):
 
 
 # Metadata value types: number in the file -> struct format. 8 is a string, 9 an array.
-_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
+            12: "d"}
 _STRING, _ARRAY = 8, 9
 _MAX_DIMENSIONS = 4
 
@@ -97,7 +98,8 @@ class _Cursor:
             size = struct.calcsize("<" + _SCALARS[kind])
             return list(struct.unpack(f"<{count}{_SCALARS[kind]}", self.take(count * size, what)))
         if kind != _STRING:
-            raise GgufError(f"{what} is an array of value type {kind}; scalars and strings are read")
+            raise GgufError(f"{what} is an array of value type {kind}; "
+                            "scalars and strings are read")
         if count > (len(self.data) - self.position) // 8:   # a string takes 8 bytes or more
             raise GgufError(f"{what} claims {count} strings, more than the file can hold")
         return [self.string(what) for _ in range(count)]
@@ -134,7 +136,8 @@ class GgufFile:
         name = cursor.string("a tensor name")
         rank = cursor.number("I", name)
         if not 1 <= rank <= _MAX_DIMENSIONS:
-            raise GgufError(f"tensor {name} has {rank} dimensions; 1 to {_MAX_DIMENSIONS} are legal")
+            raise GgufError(f"tensor {name} has {rank} dimensions; "
+                            f"1 to {_MAX_DIMENSIONS} are legal")
         dimensions = [cursor.number("Q", name) for _ in range(rank)]
         return name, dimensions, cursor.number("I", name), cursor.number("Q", name)
 
@@ -170,8 +173,9 @@ class GgufFile:
         return decode(raw).reshape(shape)
 
     def require(self, key, kind):
-        """A metadata value of the Python type `kind`; GgufError names the key when it is not there."""
+        """A metadata value of the Python type `kind`; GgufError names a key that is not there."""
         value = self.metadata.get(key)
         if not isinstance(value, kind):
-            raise GgufError(f"metadata key {key} is {'missing' if value is None else repr(value)[:40]}")
+            found = "missing" if value is None else f"{value!r:.40}, not of type {kind.__name__}"
+            raise GgufError(f"metadata key {key} is {found}")
         return value

@@ -138,8 +138,8 @@ class Model:
                              f"{config.context} tokens")
         x = self._embedding[:, batch.tokens].T
         for index, layer in enumerate(self._layers):
-            x = x + self._attend(layer, index, _rms_norm(x, layer["attn_norm"], config.norm_epsilon),
-                                 batch, cache, attention)
+            normed = _rms_norm(x, layer["attn_norm"], config.norm_epsilon)
+            x = x + self._attend(layer, index, normed, batch, cache, attention)
             if index == last_layer:
                 return None
             gate_up = _rms_norm(x, layer["ffn_norm"], config.norm_epsilon) @ layer["gate_up"]

@@ -50,7 +50,7 @@ class PagedKvCache:
         return 2 * self.k.itemsize * self.k.shape[-1] * self.k.shape[-2]
 
     def extend(self, request, token_count):
-        """Grows a request by `token_count` tokens; returns their physical slots, page * size + slot."""
+        """Grows a request by `token_count` tokens; returns their slots, page * page_size + slot."""
         first, last = self.kv_len[request], self.kv_len[request] + token_count
         if last > self.columns * self.page_size:
             raise ValueError(f"request {request} would hold {last} tokens; "

@@ -2,8 +2,8 @@
 """Writes and reads safetensors files: the few dtypes that a capture holds.
 
 Used by capture.py (writes) and the tests (read). NumPy has no bfloat16, so an array of
-uint16 means its bits. Format: 8 bytes of header length (little endian), a JSON header with dtype, shape and byte
-range of each tensor, then the tensors back to back.
+uint16 means its bits. Format: 8 bytes of header length (little endian), a JSON header with dtype,
+shape and byte range of each tensor, then the tensors back to back.
 """
 
 import json
@@ -23,9 +23,8 @@ def _dtype_name(array):
 
 
 def save(path, tensors, metadata):
-    """tensors: dict name -> array (float32, int32, or uint16 for bfloat16); metadata: dict of strings.
-
-    Equal input gives equal bytes. Returns the size of the file.
+    """tensors: dict name -> array (float32, int32, or uint16 for bfloat16); metadata: dict of
+    strings. Equal input gives equal bytes. Returns the size of the file.
     """
     header, position = {"__metadata__": metadata}, 0
     for name, array in tensors.items():

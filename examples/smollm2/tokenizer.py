@@ -5,9 +5,9 @@ Used by generate.py and capture.py. decode(encode(text)) == text, but for the fe
 vocabulary lacks (six control characters, the lead bytes 0xF1 and 0xF2 of unassigned planes, bytes
 that UTF-8 never has): the unknown token stands for each of those.
 
-Splitting rule `smollm`: every digit (any number character) stands alone, then GPT-2's words (an optional leading space
-belongs to the word behind it). Python's `re` has no Unicode categories, so characters are first
-mapped to one of five classes and the words are found on the string of classes.
+Splitting rule `smollm`: every digit (any number character) stands alone, then GPT-2's words (a
+leading space belongs to the word behind it). Python's `re` has no Unicode categories, so characters
+are first mapped to one of five classes and the words are found on the string of classes.
 """
 
 import re
@@ -58,7 +58,7 @@ class Tokenizer:
     def __init__(self, gguf):
         kinds = gguf.require("tokenizer.ggml.model", str), gguf.require("tokenizer.ggml.pre", str)
         if kinds != ("gpt2", "smollm"):
-            raise GgufError(f"the tokenizer is {kinds[0]}/{kinds[1]}; gpt2/smollm is what this reads")
+            raise GgufError(f"the tokenizer is {'/'.join(kinds)}; gpt2/smollm is what this reads")
         self._tokens = gguf.require("tokenizer.ggml.tokens", list)
         self._ids = {token: index for index, token in enumerate(self._tokens)}
         merges = gguf.require("tokenizer.ggml.merges", list)

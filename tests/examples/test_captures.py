@@ -2,6 +2,7 @@
 """The captures of tests/data through the Python package, on every backend that runs here, against
 NumPy in double precision within the tolerance; and the NumPy mirror of that tolerance."""
 
+import itertools
 import pathlib
 import unittest
 
@@ -13,6 +14,7 @@ from examples.smollm2.paged_cache import from_bf16
 from examples.smollm2.tolerance import precision_of, request_bound
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
+NAMES = "smollm2_decode", "smollm2_prompt"
 HOST_BACKENDS = [name for name, answer in deuce.backends().items()
                  if name in ("cpu", "reference") and answer == "ready"]
 
@@ -20,6 +22,7 @@ HOST_BACKENDS = [name for name, answer in deuce.backends().items()
 class Capture:
     def __init__(self, name):
         self.tensors, self.metadata = safetensors.load(DATA / f"{name}.safetensors")
+        self.scale = float(self.metadata["softmax_scale"])
         self.bf16 = self.tensors["q"].dtype == np.uint16
         batch = len(self.tensors["kv_len"])
         self.cu_q_len = self.tensors.get("cu_q_len", np.arange(batch + 1, dtype=np.int32))
@@ -42,8 +45,9 @@ class Capture:
         return deuce.flash_attn_with_kvcache(
             t["q"], t["k"], t["v"], cache_seqlens=t["kv_len"], block_table=t["block_table"],
             cu_seqlens_q=self.cu_q_len, max_seqlen_q=int(np.diff(self.cu_q_len).max()), out=out,
-            softmax_scale=float(self.metadata["softmax_scale"]), return_softmax_lse=True,
-            causal=self.metadata["causal"] == "true", q_dtype=dtype, kv_dtype=dtype, backend=backend)
+            softmax_scale=self.scale, return_softmax_lse=True,
+            causal=self.metadata["causal"] == "true", q_dtype=dtype, kv_dtype=dtype,
+            backend=backend)
 
 
 def exact(q, k, v, scale):
@@ -62,20 +66,19 @@ def exact(q, k, v, scale):
 class Captures(unittest.TestCase):
     def test_every_backend_agrees_with_double_precision(self):
         self.assertIn("reference", HOST_BACKENDS)
-        for name in ("smollm2_decode", "smollm2_prompt"):
+        for name, backend in itertools.product(NAMES, HOST_BACKENDS):
             capture = Capture(name)
-            for backend in HOST_BACKENDS:
-                out, lse = capture.run(backend)
-                for rows, q, k, v in capture.requests():
-                    with self.subTest(capture=name, backend=backend, keys=len(k)):
-                        expected, expected_lse = exact(q, k, v, float(capture.metadata["softmax_scale"]))
-                        share = np.abs(out[rows] - expected) / request_bound(q, k, v,
-                                                                             precision_of(backend))
-                        self.assertLessEqual(share.max(), 1)   # a NaN fails this as well
-                        np.testing.assert_allclose(lse[:, rows], expected_lse, rtol=0, atol=2e-5)
+            out, lse = capture.run(backend)
+            for rows, q, k, v in capture.requests():
+                with self.subTest(capture=name, backend=backend, keys=len(k)):
+                    expected, expected_lse = exact(q, k, v, capture.scale)
+                    limit = request_bound(q, k, v, precision_of(backend))
+                    share = np.abs(out[rows] - expected) / limit
+                    self.assertLessEqual(share.max(), 1)   # a NaN fails this as well
+                    np.testing.assert_allclose(lse[:, rows], expected_lse, rtol=0, atol=2e-5)
 
     def test_captures_hold_nan_in_slots_that_no_request_uses(self):
-        for name in ("smollm2_decode", "smollm2_prompt"):
+        for name in NAMES:
             capture = Capture(name)
             used = sum(len(k) for _, _, k, _ in capture.requests())
             k = capture.values("k")
@@ -86,8 +89,8 @@ class Captures(unittest.TestCase):
         for _, q, k, v in capture.requests():
             if len(k) == 1:
                 continue
-            less, _ = exact(q, k[1:], v[1:], 0.125)
-            full, _ = exact(q, k, v, 0.125)
+            less, _ = exact(q, k[1:], v[1:], capture.scale)
+            full, _ = exact(q, k, v, capture.scale)
             self.assertGreater((np.abs(less - full) / request_bound(q, k, v)).max(), 10)
 
 

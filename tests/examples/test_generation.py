@@ -56,10 +56,10 @@ class Generating(unittest.TestCase):
             for dtype in ("f32", "bf16"):
                 with self.subTest(backend=backend, dtype=dtype):
                     deuce_attention = DeuceAttention(self.model.config, backend)
-                    ours = self.run_prompts(deuce_attention, self.prompts, 4, budget=24, dtype=dtype)
+                    ours = self.run_prompts(deuce_attention, self.prompts, 4, 24, dtype)
                     judge = JudgedAttention(self.model.config, NumpyAttention(), deuce_attention,
                                             decode_steps=1)
-                    plain = self.run_prompts(judge, self.prompts, 4, budget=24, dtype=dtype,
+                    plain = self.run_prompts(judge, self.prompts, 4, 24, dtype,
                                              before_step=judge.before_step)
                     self.assertEqual(ours.replies, plain.replies)
                     self.assertEqual(len(judge.worst["deuce"]), self.model.config.layers)

@@ -17,7 +17,7 @@ SHAPE = types.SimpleNamespace(layers=2, kv_heads=3, head_dim=4)
 class BFloat16(unittest.TestCase):
     def test_values_round_to_nearest_even(self):
         # 1 + 2^-8 lies halfway between two neighbours: the even one is 1. 1 + 3 * 2^-8 goes up.
-        values = np.array([1, 1 + 2 ** -8, 1 + 2 ** -8 + 2 ** -20, 1 + 3 * 2 ** -8, -2.5, 0], np.float32)
+        values = np.float32([1, 1 + 2 ** -8, 1 + 2 ** -8 + 2 ** -20, 1 + 3 * 2 ** -8, -2.5, 0])
         rounded = [1, 1, 1 + 2 ** -7, 1 + 2 ** -6, -2.5, 0]
         np.testing.assert_array_equal(from_bf16(to_bf16(values)), np.float32(rounded))
 
@@ -81,7 +81,7 @@ class Files(unittest.TestCase):
 
     def test_passages_are_cut_at_their_headings(self):
         passages = text.passages()
-        self.assertTrue(passages["Preamble"].startswith("We the People of the United States, in Order"))
+        self.assertTrue(passages["Preamble"].startswith("We the People of the United States"))
         self.assertEqual(passages["Amendment VIII"], "Excessive bail shall not be required, nor "
                          "excessive fines imposed, nor cruel and unusual punishments inflicted.")
         self.assertEqual(sum(heading.startswith("Amendment") for heading in passages), 27)
