@@ -446,7 +446,7 @@ typedef struct deuce_fault {
   /// deuce_decode_args::tag of the run that found it.
   uint32_t tag;
 
-  /// Always 0.
+  /// For later versions; always written as 0.
   uint32_t reserved;
 } deuce_fault;
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -142,6 +143,7 @@ class DecodePlan {
     return fault;
   }
 
+  /// False for an empty plan.
   explicit operator bool() const noexcept { return plan_ != nullptr; }
   deuce_decode_plan handle() const noexcept { return plan_; }
 
@@ -178,6 +180,25 @@ class DecodePlan {
   deuce_decode_plan plan_ = nullptr;
   deuce_decode_config config_{};
   std::size_t bytes_ = 0, control_bytes_ = 0;
+};
+
+/// Host memory at the alignment that a workspace needs. Empty if there was no memory.
+class HostWorkspace {
+ public:
+  explicit HostWorkspace(std::size_t bytes) noexcept
+      : data_(::operator new(bytes, kAlignment, std::nothrow)),
+        bytes_(data_ != nullptr ? bytes : 0) {}
+  HostWorkspace(const HostWorkspace&) = delete;
+  HostWorkspace& operator=(const HostWorkspace&) = delete;
+  ~HostWorkspace() { ::operator delete(data_, kAlignment); }
+
+  void* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return bytes_; }
+
+ private:
+  static constexpr std::align_val_t kAlignment{256};
+  void* data_;
+  std::size_t bytes_;
 };
 
 namespace internal {

@@ -26,7 +26,7 @@ deuce_status guarded(Body body) noexcept {
   } catch (const std::exception& error) {
     return report({DEUCE_RUNTIME_ERROR, "", error.what()});
   } catch (...) {
-    return report({DEUCE_RUNTIME_ERROR, "", "an unknown exception"});
+    return report({DEUCE_RUNTIME_ERROR, "", "an exception of unknown type"});
   }
 }
 
@@ -178,10 +178,12 @@ deuce_status deuce_decode_explain(deuce_decode_plan plan, const deuce_decode_arg
 deuce_status deuce_decode_fault(deuce_decode_plan plan, deuce_fault* fault) {
   return guarded([&]() -> Status {
     if (plan == nullptr) return invalid("plan", "plan is null");
+    if (Status bad = check_fault(fault); !bad.ok()) return bad;
     deuce_fault found{};
     found.column = -1;
     plan->backend->take_fault(found);
-    return write_fault(found, fault);
+    write_fault(found, *fault);
+    return {};
   });
 }
 

@@ -8,6 +8,12 @@
 #include <cstring>
 
 namespace deuce {
+
+// Bindings in other languages count on these; a new field goes to the end and changes its line.
+static_assert(sizeof(deuce_decode_config) == 128);
+static_assert(sizeof(deuce_decode_args) == 456);
+static_assert(sizeof(deuce_fault) == 48);
+
 namespace {
 
 // A size beyond this is an uninitialised struct_size, not a future version.
@@ -65,17 +71,18 @@ Status read_args(const deuce_decode_args* from, deuce_decode_args& to) {
   return read_struct(kRule, from, &to);
 }
 
-Status write_fault(const deuce_fault& fault, deuce_fault* to) {
+Status check_fault(const deuce_fault* to) {
   constexpr StructRule kRule{"deuce_fault", "fault", sizeof(deuce_fault),
                              offsetof(deuce_fault, request)};
   if (to == nullptr) return invalid(kRule.argument, "{} is null", kRule.argument);
-  const uint32_t size = to->struct_size;
-  if (Status bad = check_size(kRule, size); !bad.ok()) return bad;
-  constexpr std::size_t kBody = sizeof(uint32_t);
-  const std::size_t end = std::min<std::size_t>(size, sizeof fault);
-  std::memcpy(reinterpret_cast<unsigned char*>(to) + kBody,
+  return check_size(kRule, to->struct_size);
+}
+
+void write_fault(const deuce_fault& fault, deuce_fault& to) {
+  constexpr std::size_t kBody = sizeof fault.struct_size;
+  const std::size_t end = std::min<std::size_t>(to.struct_size, sizeof fault);
+  std::memcpy(reinterpret_cast<unsigned char*>(&to) + kBody,
               reinterpret_cast<const unsigned char*>(&fault) + kBody, end - kBody);
-  return {};
 }
 
 }  // namespace deuce
