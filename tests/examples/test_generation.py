@@ -132,6 +132,8 @@ class Commands(unittest.TestCase):
                 (generate.main, ("--tokens", 0), 2, "--tokens must be 1 or more"),
                 (generate.main, ("--model", "absent.gguf"), 3, "absent.gguf"),
                 (generate.main, ("--backend", "abacus"), 3, "abacus"),
+                (generate.main, ("--attention", "numpy", "--tokens", 8192), 3,
+                  "the model's context of 8192 tokens"),
                 (capture.main, ("--out", "x", "--context", 4, "--q-len", 5), 2, "--q-len"),
                 (capture.main, ("--out", "x", "--layer", 30), 3, "--layer must be 0 .. 29"),
                 (capture.main, ("--out", "x", "--context", 8193), 3, "at most 8192")):
