@@ -8,5 +8,8 @@ target_include_directories(deuce PUBLIC
 target_link_options(deuce PRIVATE
   -Wl,--exclude-libs,ALL -Wl,--version-script,${CMAKE_CURRENT_SOURCE_DIR}/cmake/deuce.map
   -Wl,--no-undefined -static-libstdc++ -static-libgcc)
-set_target_properties(deuce PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
+set_target_properties(deuce PROPERTIES
   LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/deuce.map LINKER_LANGUAGE CXX)
+if(NOT SKBUILD)  # a wheel has no symbolic links: it would carry one copy for each name
+  set_target_properties(deuce PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+endif()

@@ -83,7 +83,7 @@ def get_include():
 
 
 def get_cmake_dir():
-    """Folder to pass as -Ddeuce_DIR=...: it holds deuceConfig.cmake (in an installed package)."""
+    """Folder to pass as -Ddeuce_DIR=...: it holds deuce-config.cmake (in an installed package)."""
     for folder in (PACKAGE / "lib" / "cmake" / "deuce",
                    library_path.resolve().parent / "cmake" / "deuce"):
         if folder.is_dir():
