@@ -42,7 +42,8 @@ class Wheel(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         # The CPU side is enough here; the folder is kept, so that a second run compiles nothing.
         settings = {"build-dir": os.environ.get("DEUCE_WHEEL_BUILD", str(cls.folder / "build")),
-                    "cmake.define.DEUCE_CUDA": "OFF"}
+                    "cmake.define.DEUCE_CUDA": "OFF",
+                    "cmake.define.DEUCE_WERROR": "ON"}  # the flags of the presets: ccache has them
         code = ("import sys, json; from scikit_build_core.build import build_wheel; "
                 "print(build_wheel(sys.argv[1], json.loads(sys.argv[2])))")
         built = subprocess.run([sys.executable, "-c", code, str(cls.folder), json.dumps(settings)],
