@@ -87,7 +87,7 @@ def read_roof():
     if not tool.is_file():
         return None
     answer = subprocess.run([str(tool), "info", "--roof", "--json"], check=True, capture_output=True)
-    return json.loads(answer.stdout)["roof"]["gb_per_s"]
+    return json.loads(answer.stdout)["roof_bytes_per_s"] / 1e9
 
 
 def machine():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shapes of the side-by-side run and their tensors, shared by every library.
 
-Real request lengths come from bench/data/decode_batches.json (sources and licences inside). Caches
+Real request lengths come from data/decode_batches.json (sources and licences inside). Caches
 are copied until they exceed four times the last-level cache, and calls rotate over the copies.
 """
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-_BATCHES = json.loads((pathlib.Path(__file__).parent.parent / "data" / "decode_batches.json").read_text())
+_BATCHES = json.loads((pathlib.Path(__file__).parent.parent.parent / "data" / "decode_batches.json").read_text())
 _LENGTHS = {case["name"]: case["kv_lens"] for case in _BATCHES["cases"]}
 _PAGE = 16
 _BLOCK = 1 << 20  # elements drawn at random; a cache repeats them, shifted
