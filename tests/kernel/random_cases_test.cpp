@@ -2,6 +2,7 @@
 // The draw, under the whole frame, on every backend: P1 to P5 and P28 of the test plan. Any single
 // feature that is wrong in any combination shows here first.
 #include "kernel/backends.h"
+#include "kernel/mutants.h"
 
 namespace deuce::testing {
 namespace {
@@ -24,6 +25,24 @@ TEST_P(RandomCases, EveryDrawnCaseIsExactWithinToleranceAndSeesNoUnusedByte) {
   EXPECT_LT(refused_cases, 200) << "hardly anything was computed";
 }
 DEUCE_ON_EVERY_BACKEND(RandomCases);
+
+void expect_to_die(const Subject& mutant) {
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    bool refused = false;
+    const std::string failure = check_frame(mutant, draw_case(seed, 1e5), &refused);
+    const bool was_refused = failure.starts_with("refused");  // by validation: proves nothing
+    if (!failure.empty() && !was_refused) return;
+  }
+  ADD_FAILURE() << "the frame does not notice: " << mutant.name;
+}
+
+TEST(RandomCasesMutants, EveryWrongArgumentIsNoticed) {
+  for (const Subject& mutant : argument_mutants()) expect_to_die(mutant);
+}
+
+TEST(RandomCasesMutants, EveryDamagedResultIsNoticed) {
+  for (const Subject& mutant : result_mutants()) expect_to_die(mutant);
+}
 
 }  // namespace
 }  // namespace deuce::testing

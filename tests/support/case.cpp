@@ -66,6 +66,7 @@ void draw_layout(Rng& rng, Case& into) {
   into.spare_columns = static_cast<int32_t>(uniform(rng, 0, 3));
   into.table_padding = static_cast<int32_t>(uniform(rng, 0, 3));
   into.kv_order = one_of(rng, {KvOrder::nhd, KvOrder::hnd, KvOrder::padded, KvOrder::interleaved});
+  if (chance(rng, 6)) into.padding = 1;
   const auto draw_order = [&] {
     return one_of(rng, {RowOrder::dense, RowOrder::padded, RowOrder::head_major, RowOrder::sliced});
   };
@@ -201,6 +202,7 @@ std::vector<Case> simpler(const Case& from) {
   with([](Case& c) { c.descales = c.token_scales = false; });
   with([](Case& c) {
     c.kv_order = KvOrder::nhd;
+    c.padding = 16;
     c.q_order = c.out_order = c.lse_order = RowOrder::dense;
   });
   with([](Case& c) { c.spare_columns = c.table_padding = 0; });
@@ -225,14 +227,15 @@ std::string describe(const Case& c) {
       "Case{{.seed = {}, .requests = {{{}}}, .kv_heads = {}, .group = {}, .head_dim_qk = {}, "
       ".head_dim_v = {}, .q_dtype = {}, .kv_dtype = {}, .out_dtype = {}, .sink_dtype = {}, "
       ".page_size = {}, .indptr = {}, .give_kv_len = {}, .shuffled = {}, .spare_columns = {}, "
-      ".table_padding = {}, .kv_order = {}, .q_order = {}, .out_order = {}, .lse_order = {}, "
+      ".table_padding = {}, .kv_order = {}, .padding = {}, .q_order = {}, .out_order = {}, "
+      ".lse_order = {}, "
       ".packed_q = {}, .causal = {}, .window_left = {}, .window_right = {}, .softmax_scale = {}, "
       ".softcap = {}, .score_scale = {}, .out_scale = {}, .sink = {}, .descales = {}, "
       ".token_scales = {}, .lse = {}, .num_splits = {}, .split_kv_len = {}, .score_slots = {}, "
       ".row_replicas = {}, .sm_margin = {}, .workers = {}}}",
       c.seed, requests, c.kv_heads, c.group, c.head_dim_qk, c.head_dim_v, c.q_dtype, c.kv_dtype,
       c.out_dtype, c.sink_dtype, c.page_size, c.indptr, c.give_kv_len, c.shuffled, c.spare_columns,
-      c.table_padding, static_cast<int>(c.kv_order), static_cast<int>(c.q_order),
+      c.table_padding, static_cast<int>(c.kv_order), c.padding, static_cast<int>(c.q_order),
       static_cast<int>(c.out_order), static_cast<int>(c.lse_order), c.packed_q, c.causal,
       c.window_left, c.window_right, c.softmax_scale, c.softcap, c.score_scale, c.out_scale, c.sink,
       c.descales, c.token_scales, static_cast<int>(c.lse), c.num_splits, c.split_kv_len,

@@ -40,6 +40,7 @@ struct Case {
   bool shuffled = true;     // page ids, or cache rows
   int32_t spare_columns = 0, table_padding = 0;
   KvOrder kv_order = KvOrder::nhd;
+  int32_t padding = 16;  // elements, in padded orders; odd: strides that are not aligned
   RowOrder q_order = RowOrder::dense, out_order = RowOrder::dense, lse_order = RowOrder::dense;
   bool packed_q = false;  // cu_q_len
 

@@ -150,8 +150,10 @@ void Instance::build_rows() {
   const int64_t rows = case_.packed_q ? cu_q_len_.back() : args.q_len;
   const int64_t heads = case_.q_heads();
 
-  const TensorView q = lay_out(case_.q_order, {requests, rows, heads, case_.head_dim_qk}, 16);
-  const TensorView out = lay_out(case_.out_order, {requests, rows, heads, case_.head_dim_v}, 16);
+  const TensorView q =
+      lay_out(case_.q_order, {requests, rows, heads, case_.head_dim_qk}, case_.padding);
+  const TensorView out =
+      lay_out(case_.out_order, {requests, rows, heads, case_.head_dim_v}, case_.padding);
   const TensorView lse = lay_out(case_.lse_order, {requests, rows, heads, 1}, 3);
   copy_strides(q, args.q_stride);
   copy_strides(out, args.out_stride);
@@ -298,7 +300,8 @@ void Instance::build_cache(const Poison& poison) {
       case_.kv_order == KvOrder::interleaved && case_.head_dim_qk == case_.head_dim_v;
   const KvOrder order =
       case_.kv_order == KvOrder::interleaved && !together ? KvOrder::nhd : case_.kv_order;
-  const TensorView k = lay_out(order, k_shape, 16), v = lay_out(order, v_shape, 16);
+  const TensorView k = lay_out(order, k_shape, case_.padding),
+                   v = lay_out(order, v_shape, case_.padding);
   copy_strides(k, args.k_stride);
   copy_strides(v, args.v_stride);
   const int64_t v_behind_k = slots_ * case_.kv_heads * case_.head_dim_qk;  // interleaved only
