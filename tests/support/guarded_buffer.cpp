@@ -43,6 +43,8 @@ GuardedBuffer::~GuardedBuffer() {
 
 void GuardedBuffer::freeze() { mprotect(map_, map_bytes_ - kPage, PROT_READ); }
 
+void GuardedBuffer::thaw() { mprotect(map_, map_bytes_ - kPage, PROT_READ | PROT_WRITE); }
+
 bool GuardedBuffer::bands_intact() const {
   if (lazy_ || map_ == nullptr) return true;
   const auto is_band = [](std::byte value) { return value == kBand; };

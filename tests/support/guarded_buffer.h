@@ -31,6 +31,7 @@ class GuardedBuffer {
   }
 
   void freeze();              // no more writes
+  void thaw();                // writes again
   bool bands_intact() const;  // nothing was written around the data
 
  private:

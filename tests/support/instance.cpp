@@ -79,11 +79,10 @@ void copy_strides(const TensorView& view, int64_t (&target)[3]) {
 VisibleKeys visible_to_request(const Case& from, int64_t request) {
   const RequestCase& r = from.requests[request];
   VisibleKeys keys{std::numeric_limits<int64_t>::max(), 0};
-  const bool causal = from.causal && from.max_q_len() > 1;
   for (int64_t row = 0; row < r.q_len; ++row) {
     const int64_t pos = r.kv_len - r.q_len + row;
     int64_t first = r.kv_start, last = r.kv_len;
-    if (causal) last = std::min(last, pos + 1);
+    if (from.causal) last = std::min(last, pos + 1);
     if (from.window_right >= 0) last = std::min(last, pos + from.window_right + 1);
     if (from.window_left >= 0) first = std::max(first, pos - from.window_left);
     if (first >= last) continue;

@@ -35,6 +35,8 @@ class Instance {
   deuce_decode_config config{};
   deuce_decode_args args{};
 
+  /// Lets a test overwrite inputs.
+  void thaw();
   /// A workspace of exactly `bytes`, filled with `fill`.
   std::byte* make_workspace(std::size_t bytes, uint8_t fill = 0xFF);
 

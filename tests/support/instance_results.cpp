@@ -71,6 +71,10 @@ std::string Instance::frame_violation() const {
   return text;
 }
 
+void Instance::thaw() {
+  for (GuardedBuffer& buffer : buffers_) buffer.thaw();
+}
+
 bool Instance::results_untouched() const {
   const auto untouched = [](const GuardedBuffer& buffer, int32_t dtype) {
     const int64_t bytes = element_bytes(dtype);
