@@ -11,7 +11,23 @@
 namespace deuce::io {
 
 enum class TensorType : uint8_t {
-  boolean, u8, i8, e4m3, e5m2, e8m0, i16, u16, f16, bf16, i32, u32, f32, i64, u64, f64, c64
+  boolean,
+  u8,
+  i8,
+  e4m3,
+  e5m2,
+  e8m0,
+  i16,
+  u16,
+  f16,
+  bf16,
+  i32,
+  u32,
+  f32,
+  i64,
+  u64,
+  f64,
+  c64
 };
 
 struct TensorTypeRow {

@@ -45,8 +45,8 @@ Status unsupported(std::string field, fmt::format_string<Args...> text, Args&&..
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : content_(std::move(value)) {}             // NOLINT(google-explicit-constructor)
-  Result(Status status) : content_(std::move(status)) {}      // NOLINT(google-explicit-constructor)
+  Result(T value) : content_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : content_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return std::holds_alternative<T>(content_); }
   Status status() const { return ok() ? Status{} : std::get<Status>(content_); }
