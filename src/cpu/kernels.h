@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the SIMD code offers to the rest of the CPU backend: one table of functions per instruction
+// set, over plain structs. Used by worker.cpp; the tables are made in kernels_simd.cpp (Highway)
+// and kernels_scalar.cpp from the same source. It must hold that nothing here depends on the
+// instruction set but `lanes`, and that keys outside a tile's pointers are never read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernel/combine.h"
+#include "plan/problem.h"
+
+namespace deuce::cpu {
+
+inline constexpr int kTileKeys = 24;      // keys that share one softmax step
+inline constexpr int kGroupRows = 4;      // rows that a vector of scores holds of each key
+inline constexpr int kMaxLanes = 16;      // floats of the widest vector
+inline constexpr int kCacheLine = 64;     // bytes
+inline constexpr int kMultiplyAdds = 10;  // vector multiply-adds of one round of multiply_adds()
+
+constexpr int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
+
+/// Rows of one worker's item as the kernels see it: `heads` KV heads of a bundle with `rows` query
+/// rows each, padded to groups of four.
+struct ItemShape {
+  int heads = 1;  // KV heads that are walked together, key by key
+  int rows = 1;   // query rows a head
+  int head_dim_qk = 0, head_dim_v = 0;
+  DType kv_type = DType::bf16;
+  float score_factor = 1;  // scores times this are in log2 units; in natural units with a softcap
+  float softcap = 0;       // natural units; 0 = off
+
+  int groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
+};
+
+/// Maximum and sum of the four rows of a group; sums are kept per lane until the item ends.
+struct alignas(64) GroupStats {
+  float max[kMaxLanes];
+  float sum[kMaxLanes];
+};
+
+/// State of an item in a worker's scratch. The order inside q and o belongs to the kernels.
+struct ItemState {
+  float* q;           // [heads, groups, query_floats()]
+  float* o;           // [heads, groups, output_floats()]
+  GroupStats* stats;  // [heads, groups]
+  float* scores;      // [groups, kTileKeys, kGroupRows]
+  float* expanded;    // [kTileKeys, padded head_dim_qk + padded head_dim_v]
+};
+
+/// Keys first .. last - 1 of a tile.
+struct TileRange {
+  int32_t first, last;
+};
+
+/// Up to kTileKeys keys. Row pointers are those of the bundle's first head; the other heads follow
+/// at k_head_bytes and v_head_bytes.
+struct Tile {
+  int keys = 0;
+  const std::byte* const* k_rows = nullptr;  // [keys]
+  const std::byte* const* v_rows = nullptr;  // [keys]
+  ptrdiff_t k_head_bytes = 0, v_head_bytes = 0;
+  ptrdiff_t v_row_bytes = 0;        // distance of neighbouring rows, 0 = they lie anywhere
+  const float* k_scale = nullptr;   // [heads, kTileKeys], or nullptr = 1
+  const float* v_scale = nullptr;   // [heads, kTileKeys], or nullptr = 1
+  const TileRange* seen = nullptr;  // [rows]: keys that a row sees; nullptr = all
+
+  // The tile that follows in the same piece: fetched while this one is computed.
+  int next_keys = 0;
+  const std::byte* const* next_k_rows = nullptr;  // [next_keys]
+  const std::byte* const* next_v_rows = nullptr;  // [next_keys]
+  int k_fetch_bytes = 0, v_fetch_bytes = 0;       // from each of these pointers on
+};
+
+/// Functions of one instruction set.
+struct Kernels {
+  const char* name;
+  int lanes;  // floats of a vector
+
+  /// Converts `count` elements to float.
+  void (*convert_row)(DType type, const void* from, int count, float* to);
+  /// Puts a query row, zero from head_dim_qk on to the padded width, in its place of state.q.
+  void (*place_query)(const ItemShape& shape, int head, int row, const float* query, float* q);
+  /// Resets o and the statistics of an item.
+  void (*begin)(const ItemShape& shape, const ItemState& state);
+  void (*attend_tile)(const ItemShape& shape, const Tile& tile, const ItemState& state);
+  /// Writes the state of a row to row `to_row` of a partial.
+  void (*take_row)(const ItemShape& shape, const ItemState& state, int head, int row, int to_row,
+                   const Partial& to);
+
+  // For roof.h.
+  float (*read_lines)(const std::byte* from, std::size_t bytes);
+  float (*multiply_adds)(int64_t rounds);
+
+  /// Dimensions of a row in q, o and expanded tiles; the rest is zero.
+  int padded(int head_dim) const { return round_up(head_dim, 2 * lanes); }
+};
+
+/// Instruction sets in this library that this CPU has, best first; the last is always `scalar`.
+std::span<const Kernels* const> available_kernels();
+/// Those on Highway alone, and the fall-back: what available_kernels() is made of.
+std::span<const Kernels* const> simd_kernels();
+const Kernels& scalar_kernels();
+
+/// The kernels that plans made from now on use.
+const Kernels& chosen_kernels();
+/// For tests: the named instruction set instead of the best one; nullptr restores the choice.
+/// False when this CPU or this library lacks it.
+bool force_kernels(const char* name);
+
+}  // namespace deuce::cpu

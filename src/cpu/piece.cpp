@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over the keys of a piece; see piece.h.
+#include "cpu/piece.h"
+
+#include <algorithm>
+
+namespace deuce::cpu {
+
+void PieceAttention::attend(const Piece& piece, const RequestSizes& sizes) {
+  const ItemRows rows(work_, piece.item, bundle_, problem_.group);
+  const float scale = problem_.softmax_scale * call_.score_scale;
+  item_shape_ = {.heads = bundle_.heads,
+                 .rows = rows.per_head(),
+                 .head_dim_qk = problem_.head_dim_qk,
+                 .head_dim_v = problem_.head_dim_v,
+                 .kv_type = problem_.kv_type,
+                 .score_factor = problem_.softcap > 0 ? scale : scale * kLog2E,
+                 .softcap = problem_.softcap};
+  place_queries(piece, rows);
+  kernels_.begin(item_shape_, scratch_.item);
+  walk_keys(piece, sizes, rows);
+  for (int head = 0; head < bundle_.heads; ++head) {
+    for (int row = 0; row < rows.per_head(); ++row) {
+      kernels_.take_row(item_shape_, scratch_.item, head, row, rows.place(head, row).local,
+                        scratch_.partial);
+    }
+  }
+}
+
+void PieceAttention::place_queries(const Piece& piece, const ItemRows& rows) {
+  const int width = kernels_.padded(problem_.head_dim_qk);
+  const auto* q = static_cast<const std::byte*>(call_.q);
+  const int padded_rows = item_shape_.groups() * kGroupRows;
+  for (int head = 0; head < bundle_.heads; ++head) {
+    const int64_t kv_head = int64_t{piece.item.kv_head} * bundle_.heads + head;
+    const float descale =
+        view_.q_descale(piece.item.request, kv_head) * view_.k_descale(piece.item.request, kv_head);
+    for (int row = 0; row < padded_rows; ++row) {
+      std::fill_n(scratch_.query, width, 0.0F);
+      if (row < rows.per_head()) {
+        const RowPlace at = rows.place(head, row);
+        const int64_t offset = view_.q_offset(piece.item.request, at.token, at.head);
+        kernels_.convert_row(problem_.q_type, q + offset * dtype_bytes(problem_.q_type),
+                             problem_.head_dim_qk, scratch_.query);
+        if (descale != 1) {
+          for (int i = 0; i < width; ++i) scratch_.query[i] *= descale;
+        }
+      }
+      kernels_.place_query(item_shape_, head, row, scratch_.query, scratch_.item.q);
+    }
+  }
+}
+
+void PieceAttention::walk_keys(const Piece& piece, const RequestSizes& sizes,
+                               const ItemRows& rows) {
+  const int64_t first_token = rows.place(0).token,
+                last_token = rows.place(piece.item.rows - 1).token;
+  const KeySpan visible = visible_keys(work_.mask, sizes, first_token, last_token);
+  const int64_t tile_begin = sizes.kv_start + int64_t{piece.tiles.first} * kScheduleTile;
+  const int64_t tile_end = sizes.kv_start + int64_t{piece.tiles.last} * kScheduleTile;
+  const int64_t end = std::min(visible.last, tile_end);
+  int64_t key = std::max(visible.first, tile_begin);
+  const KeySpan common = common_keys(work_.mask, sizes, first_token, last_token);
+  const auto keys_from = [&](int64_t first) {
+    return static_cast<int>(std::clamp<int64_t>(end - first, 0, kTileKeys));
+  };
+
+  Tile tiles[2];
+  int current = 0;
+  locate(piece.item, key, keys_from(key), current, tiles[current]);
+  while (tiles[current].keys > 0) {
+    Tile& tile = tiles[current];
+    Tile& next = tiles[1 - current];
+    const int64_t next_key = key + tile.keys;
+    locate(piece.item, next_key, keys_from(next_key), 1 - current, next);
+    tile.next_keys = next.keys;
+    tile.next_k_rows = next.k_rows;
+    tile.next_v_rows = next.v_rows;
+    tile.seen = nullptr;
+    if (key < common.first || next_key > common.last) find_seen(sizes, rows, key, tile);
+    kernels_.attend_tile(item_shape_, tile, scratch_.item);
+    key = next_key;
+    current = 1 - current;
+  }
+}
+
+/// Fills in where `keys` keys from position `first` on lie.
+void PieceAttention::locate(const Item& item, int64_t first, int keys, int buffer, Tile& tile) {
+  const int size = dtype_bytes(problem_.kv_type);
+  const int64_t kv_head = int64_t{item.kv_head} * bundle_.heads;
+  tile.keys = keys;
+  tile.k_rows = scratch_.k_rows[buffer];
+  tile.v_rows = scratch_.v_rows[buffer];
+  tile.k_head_bytes = call_.k_stride[2] * size;
+  tile.v_head_bytes = call_.v_stride[2] * size;
+  tile.k_fetch_bytes = bundle_.heads * problem_.head_dim_qk * size;
+  tile.v_fetch_bytes = bundle_.heads * problem_.head_dim_v * size;
+  tile.v_row_bytes = 0;
+  tile.k_scale = call_.k_token_scale != nullptr ? scratch_.k_scale[buffer] : nullptr;
+  tile.v_scale = call_.v_token_scale != nullptr ? scratch_.v_scale[buffer] : nullptr;
+  const auto* k = static_cast<const std::byte*>(call_.k);
+  const auto* v = static_cast<const std::byte*>(call_.v);
+  for (int i = 0; i < keys;) {
+    const SlotPlace start = view_.place(item.request, first + i);
+    const int run =
+        static_cast<int>(std::min<int64_t>(keys - i, view_.run_length(item.request, first + i)));
+    if (run == keys) tile.v_row_bytes = call_.v_stride[1] * size;
+    const std::byte* k_row = k + view_.k_offset(start, kv_head) * size;
+    const std::byte* v_row = v + view_.v_offset(start, kv_head) * size;
+    for (int j = 0; j < run; ++j) {
+      scratch_.k_rows[buffer][i + j] = k_row + j * call_.k_stride[1] * size;
+      scratch_.v_rows[buffer][i + j] = v_row + j * call_.v_stride[1] * size;
+      if (tile.k_scale == nullptr && tile.v_scale == nullptr) continue;
+      for (int head = 0; head < bundle_.heads; ++head) {
+        const SlotPlace place{start.page, start.slot + j};
+        scratch_.k_scale[buffer][head * kTileKeys + i + j] =
+            view_.k_token_scale(place, kv_head + head);
+        scratch_.v_scale[buffer][head * kTileKeys + i + j] =
+            view_.v_token_scale(place, kv_head + head);
+      }
+    }
+    i += run;
+  }
+}
+
+/// Which keys of the tile each row sees; heads of a bundle see the same.
+void PieceAttention::find_seen(const RequestSizes& sizes, const ItemRows& rows, int64_t first,
+                               Tile& tile) {
+  const auto in_tile = [&](int64_t key) {
+    return static_cast<int32_t>(std::clamp<int64_t>(key - first, 0, tile.keys));
+  };
+  for (int row = 0; row < rows.per_head(); ++row) {
+    const KeySpan keys = visible_keys(work_.mask, sizes, rows.place(0, row).token);
+    scratch_.seen[row] = {in_tile(keys.first), in_tile(keys.last)};
+  }
+  tile.seen = scratch_.seen;
+}
+
+}  // namespace deuce::cpu

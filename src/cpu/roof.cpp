@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measuring the roofs of roof.h. Each pass is one job of a thread pool of its own.
+#include "cpu/roof.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "cpu/kernels.h"
+#include "cpu/pool.h"
+
+namespace deuce::cpu {
+namespace {
+
+constexpr std::size_t kClaimBytes = std::size_t{1} << 20;
+constexpr std::size_t kLeastBuffer = std::size_t{256} << 20,
+                      kLargestBuffer = std::size_t{512} << 20;
+constexpr int64_t kClaimRounds = 20000;
+constexpr int kClaimsPerThread = 32;
+
+using Clock = std::chrono::steady_clock;
+
+/// Runs `body` once for every task on the pool's threads; returns the seconds it took.
+template <class Body>
+double timed_pass(Pool& pool, int tasks, const Body& body) {
+  Job job;
+  job.context = const_cast<Body*>(&body);
+  job.body = [](void* context, int, int task) { (*static_cast<const Body*>(context))(task); };
+  job.tasks = tasks;
+  job.participants = pool.threads();
+  const auto start = Clock::now();
+  pool.run(job);
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Repeats a pass that does `amount` units until the time is up, five times at least.
+template <class Pass>
+Rate repeat(double seconds, double amount, int& passes, const Pass& pass) {
+  std::vector<double> rates;
+  const auto start = Clock::now();
+  pass();  // wakes the threads
+  while (rates.size() < 5 ||
+         std::chrono::duration<double>(Clock::now() - start).count() < seconds) {
+    rates.push_back(amount / pass());
+  }
+  passes = static_cast<int>(rates.size());
+  std::sort(rates.begin(), rates.end());
+  return {.best = rates.back(), .median = rates[rates.size() / 2]};
+}
+
+}  // namespace
+
+std::size_t last_level_cache_bytes() {
+  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20;
+}
+
+Roof measure_roof(int threads, double seconds) {
+  const Kernels& kernels = chosen_kernels();
+  Pool pool(threads > 0 ? threads : usable_cpus());
+  Roof roof;
+  roof.instruction_set = kernels.name;
+  roof.threads = pool.threads();
+  roof.buffer_bytes = std::clamp(8 * last_level_cache_bytes(), kLeastBuffer, kLargestBuffer);
+  const std::unique_ptr<std::byte[]> buffer(new std::byte[roof.buffer_bytes]);
+  const int claims = static_cast<int>(roof.buffer_bytes / kClaimBytes);
+  std::atomic<float> sink{0};
+  timed_pass(pool, claims,
+             [&](int i) { std::memset(buffer.get() + i * kClaimBytes, 1, kClaimBytes); });
+  roof.read_bytes =
+      repeat(0.75 * seconds, static_cast<double>(roof.buffer_bytes), roof.passes, [&] {
+        return timed_pass(pool, claims, [&](int i) {
+          sink = kernels.read_lines(buffer.get() + i * kClaimBytes, kClaimBytes);
+        });
+      });
+  const int tasks = kClaimsPerThread * pool.threads();
+  const double amount = static_cast<double>(tasks) * kClaimRounds * kMultiplyAdds * kernels.lanes;
+  int passes = 0;
+  roof.multiply_adds = repeat(0.25 * seconds, amount, passes, [&] {
+    return timed_pass(pool, tasks, [&](int) { sink = kernels.multiply_adds(kClaimRounds); });
+  });
+  return roof;
+}
+
+}  // namespace deuce::cpu

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax of a tile for one group of four rows. Included by kernels-inl.h, once per instruction
+// set. Scores are [key, row]: a vector holds the four rows of one or more keys, so that maximum,
+// exponential and sum are lane by lane, and only the maximum is ever folded across a vector.
+//
+// The maximum is raised lazily: while no score exceeds it by more than 2^8 in weight, sums and o
+// keep their scale. From the first key on every weight is at most 2^8, so nothing overflows. A row
+// without a key so far has maximum -inf and nothing but scores of -inf: any finite number in place
+// of its maximum gives them weight 0.
+
+inline constexpr int kBlocks = kLanes / kGroupRows;  // keys of a vector
+inline constexpr float kLazyLog2 = 8;
+
+/// cap * tanh(x / cap), in log2 units.
+HWY_INLINE Vec soft_cap(Vec x, float cap) {
+  const Vec weight = exp2(mul(abs(x), broadcast(-2 * kLog2E / cap)));  // e^(-2 |x| / cap)
+  const Vec one = broadcast(1);
+  const Vec tanh = divide(sub(one, weight), add(one, weight));
+  return copy_sign(mul(tanh, broadcast(cap * kLog2E)), x);
+}
+
+/// Turns raw dot products into scores in log2 units; keys beyond the tile become -inf.
+inline void finish_scores(const ItemShape& shape, const Tile& tile, const float* k_scale,
+                          const TileRange* seen, int rows, float* scores) {
+  if (k_scale != nullptr) {
+    for (int i = 0; i < tile.keys * kGroupRows; ++i) scores[i] *= k_scale[i / kGroupRows];
+  }
+  const int padded = round_up(tile.keys, kBlocks) * kGroupRows;
+  for (int i = tile.keys * kGroupRows; i < padded; ++i) scores[i] = 0;
+  const Vec factor = broadcast(shape.score_factor);
+  for (int i = 0; i < padded; i += kLanes) {
+    const Vec score = mul(load(scores + i), factor);
+    store(shape.softcap > 0 ? soft_cap(score, shape.softcap) : score, scores + i);
+  }
+  for (int i = tile.keys * kGroupRows; i < padded; ++i) scores[i] = kNoKey;
+  if (seen == nullptr) return;
+  for (int row = 0; row < rows; ++row) {
+    for (int key = 0; key < tile.keys; ++key) {
+      const bool visible = key >= seen[row].first && key < seen[row].last;
+      if (!visible) scores[key * kGroupRows + row] = kNoKey;
+    }
+  }
+}
+
+/// Raises the maxima to those of the tile if one of them is too far above. Returns whether it did;
+/// `factors` then holds what o of each row has to be multiplied by.
+HWY_INLINE bool raise_max(const float* scores, int padded, GroupStats& stats, float* factors) {
+  Vec top = load(scores);
+  for (int i = kLanes; i < padded; i += kLanes) top = max(top, load(scores + i));
+  top = max_over_blocks(top);
+  const Vec before = load(stats.max);
+  if (all_at_most(top, add(before, broadcast(kLazyLog2)))) return false;
+  const Vec after = max(before, top);
+  const Vec factor = exp2(sub(before, zero_if_no_key(after)));
+  store(after, stats.max);
+  store(mul(load(stats.sum), factor), stats.sum);
+  store(factor, factors);
+  return true;
+}
+
+/// Replaces scores by weights and adds them to the sums.
+HWY_INLINE void make_weights(float* scores, int padded, GroupStats& stats) {
+  const Vec row_max = zero_if_no_key(load(stats.max));
+  Vec sum = load(stats.sum), other_sum = broadcast(0);
+  int i = 0;
+  for (; i + 2 * kLanes <= padded; i += 2 * kLanes) {
+    const Vec a = exp2(sub(load(scores + i), row_max));
+    const Vec b = exp2(sub(load(scores + i + kLanes), row_max));
+    store(a, scores + i);
+    store(b, scores + i + kLanes);
+    sum = add(sum, a);
+    other_sum = add(other_sum, b);
+  }
+  if (i < padded) {
+    const Vec a = exp2(sub(load(scores + i), row_max));
+    store(a, scores + i);
+    sum = add(sum, a);
+  }
+  store(add(sum, other_sum), stats.sum);
+}
