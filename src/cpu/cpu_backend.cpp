@@ -18,13 +18,13 @@
 namespace deuce {
 namespace {
 
-constexpr int kMinHeadDim = 16, kLargestHeadDim = 256, kHeadDimStep = 8;
+constexpr int kLargestHeadDim = 256, kHeadDimStep = 8;
 
 Status check_head_dim(const char* field, int head_dim) {
-  const bool fits = head_dim >= kMinHeadDim && head_dim <= kLargestHeadDim;
+  const bool fits = head_dim > 0 && head_dim <= kLargestHeadDim;
   if (fits && head_dim % kHeadDimStep == 0) return {};
-  return unsupported(field, "{} is {}: cpu takes multiples of {} from {} to {}", field, head_dim,
-                     kHeadDimStep, kMinHeadDim, kLargestHeadDim);
+  return unsupported(field, "{} is {}: cpu takes multiples of {} up to {}", field, head_dim,
+                     kHeadDimStep, kLargestHeadDim);
 }
 
 Status check_cpu(const Problem& problem) {

@@ -64,7 +64,9 @@ Scratch carve(const Problem& problem, const Kernels& kernels, const Bundle& bund
 
 Layout::Layout(const Problem& problem, const Kernels& kernels, int threads, int forced_workers)
     : problem_(problem), kernels_(&kernels), threads_(threads), forced_(forced_workers > 0) {
-  max_workers_ = forced_ ? forced_workers : threads == 1 ? 1 : threads * kWorkersPerThread;
+  // Under split_kv_len every worker has room for a stack of tree nodes: one worker a thread.
+  const int per_thread = threads == 1 || problem.split_kv_len > 0 ? 1 : kWorkersPerThread;
+  max_workers_ = forced_ ? forced_workers : threads * per_thread;
   std::size_t counter_bytes = 0, partial_bytes = 0;
   for (const Bundle& bundle : {single_head(problem), widest_bundle(problem)}) {
     const WorkShape shape = work_shape(problem, bundle, max_workers_);

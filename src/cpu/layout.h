@@ -20,7 +20,9 @@ namespace deuce::cpu {
 
 inline constexpr int kScheduleTile = 32;  // keys of a tile of the work cutting
 inline constexpr int kMaxItemRows = 128;
-inline constexpr int kMaxHeadRows = 64;       // more rows a head than this pay for nothing
+inline constexpr int kMaxBundleRows =
+    64;                                  // more make partials large and q and o fall out of the L2
+inline constexpr int kMaxHeadRows = 64;  // more rows a head than this pay for nothing
 inline constexpr int kMaxBundleBytes = 4096;  // of K a key; a page of memory
 /// Ranges a thread claims when there is enough work: a thread that loses its CPU holds up one.
 inline constexpr int kWorkersPerThread = 4;
@@ -49,7 +51,7 @@ constexpr Bundle widest_bundle(const Problem& problem) {
   const int64_t head_rows = int64_t{query_tokens(problem)} * problem.group;
   const int64_t head_bytes = int64_t{problem.head_dim_qk} * dtype_bytes(problem.kv_type);
   for (int heads = 2; heads <= problem.num_kv_heads; ++heads) {
-    if (heads * head_rows > kMaxItemRows || heads * head_bytes > kMaxBundleBytes) break;
+    if (heads * head_rows > kMaxBundleRows || heads * head_bytes > kMaxBundleBytes) break;
     if (problem.num_kv_heads % heads != 0) continue;
     widest = {.heads = heads, .row_tile = static_cast<int>(heads * head_rows)};
   }

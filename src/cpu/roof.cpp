@@ -18,8 +18,7 @@ namespace deuce::cpu {
 namespace {
 
 constexpr std::size_t kClaimBytes = std::size_t{1} << 20;
-constexpr std::size_t kLeastBuffer = std::size_t{256} << 20,
-                      kLargestBuffer = std::size_t{512} << 20;
+constexpr std::size_t kLeastBuffer = std::size_t{256} << 20, kLargestBuffer = std::size_t{1} << 30;
 constexpr int64_t kClaimRounds = 20000;
 constexpr int kClaimsPerThread = 32;
 
@@ -66,7 +65,7 @@ Roof measure_roof(int threads, double seconds) {
   Roof roof;
   roof.instruction_set = kernels.name;
   roof.threads = pool.threads();
-  roof.buffer_bytes = std::clamp(8 * last_level_cache_bytes(), kLeastBuffer, kLargestBuffer);
+  roof.buffer_bytes = std::clamp(3 * last_level_cache_bytes(), kLeastBuffer, kLargestBuffer);
   const std::unique_ptr<std::byte[]> buffer(new std::byte[roof.buffer_bytes]);
   const int claims = static_cast<int>(roof.buffer_bytes / kClaimBytes);
   std::atomic<float> sink{0};

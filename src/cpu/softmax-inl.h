@@ -61,7 +61,7 @@ HWY_INLINE bool raise_max(const float* scores, int padded, GroupStats& stats, fl
 /// Replaces scores by weights and adds them to the sums.
 HWY_INLINE void make_weights(float* scores, int padded, GroupStats& stats) {
   const Vec row_max = zero_if_no_key(load(stats.max));
-  Vec sum = load(stats.sum), other_sum = broadcast(0);
+  Vec sum = broadcast(0), other_sum = broadcast(0);
   int i = 0;
   for (; i + 2 * kLanes <= padded; i += 2 * kLanes) {
     const Vec a = exp2(sub(load(scores + i), row_max));
@@ -76,5 +76,5 @@ HWY_INLINE void make_weights(float* scores, int padded, GroupStats& stats) {
     store(a, scores + i);
     sum = add(sum, a);
   }
-  store(add(sum, other_sum), stats.sum);
+  store(add(load(stats.sum), add(sum, other_sum)), stats.sum);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of a tile: P V for four query rows at a time and two vectors of the head dimension, kept in
-// registers over all keys of the tile. Included by kernels-inl.h, once per instruction set.
+// registers over all keys of the tile. Included by kernels-inl.h, once per instruction set. A tile
+// is summed by itself before it joins o, so that rounding errors do not grow with the length.
 //
 // o of a group: [pair, row, 2, lane]. A pair is two halves of steps; where the number of steps
 // allows it, the same half of two neighbouring steps, so that every bf16 load folds into its
@@ -39,10 +40,7 @@ HWY_INLINE void add_values(const float* weights, const Rows& rows, int keys, ptr
                            ptrdiff_t step_b, float* o) {
   Vec sums[kGroupRows][2];
 #pragma GCC unroll 4
-  for (int row = 0; row < kGroupRows; ++row) {
-    sums[row][0] = load(o + row * 2 * kLanes);
-    sums[row][1] = load(o + row * 2 * kLanes + kLanes);
-  }
+  for (int row = 0; row < kGroupRows; ++row) sums[row][0] = sums[row][1] = broadcast(0);
 #pragma GCC unroll 4
   for (int key = 0; key < keys; ++key) {
     const std::byte* row_bytes = rows(key);
@@ -57,8 +55,9 @@ HWY_INLINE void add_values(const float* weights, const Rows& rows, int keys, ptr
   }
 #pragma GCC unroll 4
   for (int row = 0; row < kGroupRows; ++row) {
-    store(sums[row][0], o + row * 2 * kLanes);
-    store(sums[row][1], o + row * 2 * kLanes + kLanes);
+    float* lanes = o + row * 2 * kLanes;
+    store(add(load(lanes), sums[row][0]), lanes);
+    store(add(load(lanes + kLanes), sums[row][1]), lanes + kLanes);
   }
 }
 

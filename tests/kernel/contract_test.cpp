@@ -59,7 +59,7 @@ TEST_P(Contract, WorkspaceBytesCarryNothingIn) {
 
 // Witness: flashinfer-ai/flashinfer#1046. Results that depend on what ran before.
 TEST_P(Contract, PlansShareAWorkspaceInTurnAndRememberNothing) {
-  constexpr std::size_t kBytes = std::size_t{1} << 26;
+  constexpr std::size_t kBytes = std::size_t{1} << 28;
   GuardedBuffer shared(kBytes, 256);
   std::fill_n(shared.data(), kBytes, std::byte{0});
   for (uint64_t seed = 1; seed <= 120; ++seed) {
