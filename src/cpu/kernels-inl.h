@@ -117,6 +117,7 @@ void place_query(const ItemShape& shape, int head, int row, const float* query, 
 
 void begin(const ItemShape& shape, const ItemState& state) {
   const int groups = shape.heads * shape.groups();
+  std::fill_n(state.zeros, kMaxLanes, 0.0F);
   std::fill(state.o, output_group(shape, shape.heads, 0, state.o), 0.0F);
   for (int i = 0; i < groups; ++i) {
     std::fill_n(state.stats[i].max, kMaxLanes, kNoKey);
@@ -233,8 +234,8 @@ void attend_tile(const ItemShape& shape, const Tile& tile, const ItemState& stat
     }
     for (int group = 0; group < groups; ++group) {
       float* scores = state.scores + group * kTileKeys * kGroupRows;
-      score(query_group(shape, head, group, state.q), k_steps, k.rows, k.offset, tile.keys, scores,
-            fetcher);
+      const ScoreInput input{query_group(shape, head, group, state.q), k_steps, state.zeros};
+      score(input, k.rows, k.offset, tile.keys, scores, fetcher);
       softmax_group(shape, tile, head, group, scores, state);
     }
     for (int group = 0; group < groups; ++group) {

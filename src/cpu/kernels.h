@@ -48,6 +48,7 @@ struct ItemState {
   GroupStats* stats;  // [heads, groups]
   float* scores;      // [groups, kTileKeys, kGroupRows]
   float* expanded;    // [kTileKeys, padded head_dim_qk + padded head_dim_v]
+  float* zeros;       // [kMaxLanes]; set by begin()
 };
 
 /// Keys first .. last - 1 of a tile.

@@ -13,12 +13,21 @@ inline constexpr int kBlockKeys = kLanes == 8 ? 3 : 4;
 /// halves in registers and spill the sums. Loads do not cross this line; it emits no instruction.
 HWY_INLINE void hold_loads() { std::atomic_signal_fence(std::memory_order_acq_rel); }
 
+/// What stays the same over the keys of a tile. `zeros` is memory, and read again in every step: a
+/// zero that the compiler can see is kept in a register, which is the one too many.
+struct ScoreInput {
+  const float* q;  // of the group
+  int steps;
+  const float* zeros;
+};
+
 template <DType kType, int kHalf, int kKeys, bool kFirst>
-HWY_INLINE void add_step(const float* q, const std::byte* const (&keys)[kKeys], ptrdiff_t offset,
-                         Vec (&sums)[kGroupRows][kKeys]) {
+HWY_INLINE void add_step(const float* zeros, const float* q, const std::byte* const (&keys)[kKeys],
+                         ptrdiff_t offset, Vec (&sums)[kGroupRows][kKeys]) {
   Vec key[kKeys];
+  const Vec zero = load(zeros);
 #pragma GCC unroll 4
-  for (int k = 0; k < kKeys; ++k) key[k] = load_half<kType, kHalf>(keys[k] + offset);
+  for (int k = 0; k < kKeys; ++k) key[k] = load_half<kType, kHalf>(keys[k] + offset, zero);
 #pragma GCC unroll 4
   for (int row = 0; row < kGroupRows; ++row) {
     const Vec query = load(q + row * kLanes);
@@ -32,34 +41,37 @@ HWY_INLINE void add_step(const float* q, const std::byte* const (&keys)[kKeys], 
 
 /// One half of all steps. kSteps 0: any number of steps.
 template <DType kType, int kHalf, int kKeys, int kSteps>
-HWY_INLINE void add_half(const float* q, int steps, const std::byte* const (&keys)[kKeys],
+HWY_INLINE void add_half(const ScoreInput& in, const std::byte* const (&keys)[kKeys],
                          Vec (&sums)[kGroupRows][kKeys]) {
   static constexpr int kQueryFloats = kGroupRows * kLanes;
   static constexpr ptrdiff_t kStepBytes = ptrdiff_t{2} * kLanes * dtype_bytes(kType);
-  q += kHalf * steps * kQueryFloats;
-  add_step<kType, kHalf, kKeys, kHalf == 0>(q, keys, 0, sums);
+  const int steps = kSteps > 0 ? kSteps : in.steps;
+  const float* q = in.q + kHalf * steps * kQueryFloats;
+  const float* zeros = in.zeros;
+  add_step<kType, kHalf, kKeys, kHalf == 0>(zeros, q, keys, 0, sums);
   if constexpr (kSteps > 0) {
 #pragma GCC unroll 16
     for (int step = 1; step < kSteps; ++step) {
-      add_step<kType, kHalf, kKeys, false>(q + step * kQueryFloats, keys, step * kStepBytes, sums);
+      add_step<kType, kHalf, kKeys, false>(zeros, q + step * kQueryFloats, keys, step * kStepBytes,
+                                           sums);
     }
   } else {
     for (int step = 1; step < steps; ++step) {
-      add_step<kType, kHalf, kKeys, false>(q + step * kQueryFloats, keys, step * kStepBytes, sums);
+      add_step<kType, kHalf, kKeys, false>(zeros, q + step * kQueryFloats, keys, step * kStepBytes,
+                                           sums);
     }
   }
 }
 
 template <DType kType, int kKeys, int kSteps>
-HWY_INLINE void score_block(const float* q, int steps, const std::byte* const* rows,
-                            ptrdiff_t offset, float* scores) {
+HWY_INLINE void score_block(const ScoreInput& in, const std::byte* const* rows, ptrdiff_t offset,
+                            float* scores) {
   const std::byte* keys[kKeys];
 #pragma GCC unroll 4
   for (int k = 0; k < kKeys; ++k) keys[k] = rows[k] + offset;
   Vec sums[kGroupRows][kKeys];
-  const int count = kSteps > 0 ? kSteps : steps;
-  add_half<kType, 0, kKeys, kSteps>(q, count, keys, sums);
-  add_half<kType, 1, kKeys, kSteps>(q, count, keys, sums);
+  add_half<kType, 0, kKeys, kSteps>(in, keys, sums);
+  add_half<kType, 1, kKeys, kSteps>(in, keys, sums);
 #pragma GCC unroll 4
   for (int k = 0; k < kKeys; ++k) {
     store_sums(sums[0][k], sums[1][k], sums[2][k], sums[3][k], scores + k * kGroupRows);
@@ -68,22 +80,22 @@ HWY_INLINE void score_block(const float* q, int steps, const std::byte* const* r
 
 /// Scores of one group of rows against the keys of a tile: scores is [keys, kGroupRows].
 template <DType kType, int kSteps>
-void score_group(const float* q, int steps, const std::byte* const* rows, ptrdiff_t offset,
-                 int keys, float* scores, Fetcher& fetcher) {
+void score_group(const ScoreInput& in, const std::byte* const* rows, ptrdiff_t offset, int keys,
+                 float* scores, Fetcher& fetcher) {
   int key = 0;
   for (; key + kBlockKeys <= keys; key += kBlockKeys) {
     fetcher.advance();
-    score_block<kType, kBlockKeys, kSteps>(q, steps, rows + key, offset, scores + key * kGroupRows);
+    score_block<kType, kBlockKeys, kSteps>(in, rows + key, offset, scores + key * kGroupRows);
   }
   for (; key + 2 <= keys; key += 2) {
-    score_block<kType, 2, kSteps>(q, steps, rows + key, offset, scores + key * kGroupRows);
+    score_block<kType, 2, kSteps>(in, rows + key, offset, scores + key * kGroupRows);
   }
   if (key < keys) {
-    score_block<kType, 1, kSteps>(q, steps, rows + key, offset, scores + key * kGroupRows);
+    score_block<kType, 1, kSteps>(in, rows + key, offset, scores + key * kGroupRows);
   }
 }
 
-using ScoreGroup = void (*)(const float*, int, const std::byte* const*, ptrdiff_t, int, float*,
+using ScoreGroup = void (*)(const ScoreInput&, const std::byte* const*, ptrdiff_t, int, float*,
                             Fetcher&);
 
 /// The unrolled variants are the head dims 64, 96, 128, 192 and 256.

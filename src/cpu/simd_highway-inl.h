@@ -91,12 +91,12 @@ HWY_INLINE Vec exp2(Vec x) {
 /// on the type, see first_element(): bf16 takes the cheapest way, zeros interleaved below the
 /// 16-bit words, one instruction with its load folded in.
 template <DType kType, int kHalf>
-HWY_INLINE Vec load_half(const std::byte* step) {
+HWY_INLINE Vec load_half(const std::byte* step, Vec zero) {
   if constexpr (kType == DType::bf16) {
     const auto words = hn::LoadU(kShorts, reinterpret_cast<const uint16_t*>(step));
-    const auto zero = hn::Zero(kShorts);
-    return hn::BitCast(kFloats, kHalf == 0 ? hn::InterleaveLower(kShorts, zero, words)
-                                           : hn::InterleaveUpper(kShorts, zero, words));
+    const auto below = hn::BitCast(kShorts, zero);
+    return hn::BitCast(kFloats, kHalf == 0 ? hn::InterleaveLower(kShorts, below, words)
+                                           : hn::InterleaveUpper(kShorts, below, words));
   } else if constexpr (kType == DType::f16) {
     const hn::Rebind<hwy::float16_t, Floats> halves;
     const auto* from = reinterpret_cast<const hwy::float16_t*>(step) + kHalf * kLanes;

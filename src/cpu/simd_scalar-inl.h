@@ -72,7 +72,7 @@ inline Element element_at(const std::byte* from, int index) {
 
 /// As in simd_highway-inl.h, with the same order of bf16 elements.
 template <DType kType, int kHalf>
-inline Vec load_half(const std::byte* step) {
+inline Vec load_half(const std::byte* step, Vec) {
   return each_lane([&](int i) {
     const int index = kHalf * kLanes + i;
     if constexpr (kType == DType::bf16) return to_float(element_at<Bf16>(step, index));

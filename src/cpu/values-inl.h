@@ -44,8 +44,8 @@ HWY_INLINE void add_values(const float* weights, const Rows& rows, int keys, ptr
 #pragma GCC unroll 4
   for (int key = 0; key < keys; ++key) {
     const std::byte* row_bytes = rows(key);
-    const Vec a = load_half<kType, kHalfA>(row_bytes + step_a);
-    const Vec b = load_half<kType, kHalfB>(row_bytes + step_b);
+    const Vec a = load_half<kType, kHalfA>(row_bytes + step_a, broadcast(0));
+    const Vec b = load_half<kType, kHalfB>(row_bytes + step_b, broadcast(0));
 #pragma GCC unroll 4
     for (int row = 0; row < kGroupRows; ++row) {
       const Vec weight = broadcast(weights[key * kGroupRows + row]);
