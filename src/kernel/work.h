@@ -104,7 +104,7 @@ constexpr int64_t request_tiles(const WorkShape& shape, const RequestSizes& size
   return shape.kv_heads * head_tiles(shape, sizes);
 }
 
-/// Length of the line. A warp can share this sum: see work_scan.h.
+/// Length of the line. The lanes of a warp can share this sum.
 template <class Sizes>
 constexpr int64_t total_tiles(const WorkShape& shape, const Sizes& sizes) {
   int64_t total = 0;
