@@ -92,6 +92,18 @@ deuce_status run_on_device(DeviceMemory& device, deuce_decode_plan plan, Instanc
   return status;
 }
 
+/// The reference's view of an instance: validated, with every default resolved.
+Status resolve(const Instance& instance, Problem& problem, Call& call) {
+  deuce_decode_config config = instance.config;
+  config.backend = DEUCE_BACKEND_REFERENCE;
+  config.score_slots = config.row_replicas = config.sm_margin = 0;
+  Result<Problem> resolved = validate_config(config);
+  if (!resolved.ok()) return resolved.status();
+  problem = resolved.value();
+  call = instance.args;
+  return validate_args(problem, call);
+}
+
 std::string differing(const char* name, const std::vector<uint32_t>& a,
                       const std::vector<uint32_t>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -126,6 +138,18 @@ Outcome run(const Subject& subject, Instance& instance, const RunOptions& option
   forced_workers() = instance.source().workers;
 
   Outcome outcome;
+  if (subject.direct) {
+    Problem problem;
+    Call call{};
+    const Status status = resolve(instance, problem, call);
+    outcome.status = status.code();
+    outcome.sentence = status.sentence();
+    if (!status.ok()) return outcome;
+    if (call.batch > 0) subject.direct(problem, call, instance.source().workers);
+    outcome.out = instance.output_bits();
+    outcome.lse = instance.lse_bits();
+    return outcome;
+  }
   deuce_decode_plan plan = nullptr;
   outcome.status = deuce_decode_plan_create(&config, &plan);
   if (outcome.status == DEUCE_OK) {
@@ -153,14 +177,10 @@ Outcome run(const Subject& subject, Instance& instance, const RunOptions& option
 }
 
 reference::Verdict judge_results(const Subject& subject, const Instance& instance) {
-  deuce_decode_config config = instance.config;
-  config.backend = DEUCE_BACKEND_REFERENCE;
-  config.score_slots = config.row_replicas = config.sm_margin = 0;
-  Result<Problem> problem = validate_config(config);
-  Call call = instance.args;
+  Problem problem;
+  Call call{};
   reference::Verdict verdict;
-  const Status status = problem.ok() ? validate_args(problem.value(), call) : problem.status();
-  if (!status.ok()) {
+  if (const Status status = resolve(instance, problem, call); !status.ok()) {
     verdict.ok = false;
     verdict.first_failure = "the reference refuses this case: " + status.sentence();
     return verdict;
@@ -168,8 +188,7 @@ reference::Verdict judge_results(const Subject& subject, const Instance& instanc
   if (call.batch == 0) return verdict;
   const bool emulated = subject.backend == DEUCE_BACKEND_EMULATOR;
   const Backend arithmetic = emulated ? Backend::blackwell : Backend{subject.backend};
-  return reference::judge(problem.value(), call,
-                          reference::precision_of(arithmetic, DType{config.kv_dtype}));
+  return reference::judge(problem, call, reference::precision_of(arithmetic, problem.kv_type));
 }
 
 std::string check_frame(const Subject& subject, const Case& from, bool* refused) {

@@ -31,6 +31,8 @@ struct Subject {
   DeviceMemory* device = nullptr;  // nullptr: host memory
   std::function<void(deuce_decode_config&, deuce_decode_args&)> mutate = {};
   std::function<void(Instance&)> damage = {};  // of the results
+  /// Computes in place of a backend, from a validated call and a worker count (0 = its own).
+  std::function<void(const Problem&, const Call&, int32_t)> direct = {};
 };
 
 /// The backends of this library that run on this machine.
