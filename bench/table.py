@@ -22,33 +22,35 @@ def cell(row, library):
     if name is None:
         return "–"
     numbers = row["ways"][name]
-    return f"{micros(numbers['median_us'])} ({micros(numbers['p10_us'])}–{micros(numbers['p90_us'])})"
+    low, high = micros(numbers["p10_us"]), micros(numbers["p90_us"])
+    return f"{micros(numbers['median_us'])} ({low}–{high})"
 
 
 def peers_table(result):
     """One row per case: times, our bandwidth next to the roof, and how many times faster."""
     facts, roof = result["machine"], result["roof_gb_s"]
     lines = [
-        f"{facts['cpu']}, {facts['threads']} threads, {facts['date']}, commit {facts['commit']}; PyTorch "
-        f"{facts['torch']} ({facts['torch_cpu_capability']}), NumPy {facts['numpy']}, Python "
-        f"{facts['python']}. Read roof {f'{roof:.1f} GB/s' if roof else 'not measured'}. Times in µs: median "
-        "(10 %–90 % of the calls), Python included.", "",
-        "| batch × keys, q heads : KV heads | Deuce | pages of 16 | PyTorch, its best way | NumPy | GB/s | of roof "
-        "| PyTorch ÷ Deuce |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
+        f"{facts['cpu']}, {facts['threads']} threads, {facts['date']}, commit {facts['commit']}; "
+        f"PyTorch {facts['torch']} ({facts['torch_cpu_capability']}), NumPy {facts['numpy']}, "
+        f"Python {facts['python']}. Read roof {f'{roof:.1f} GB/s' if roof else 'not measured'}. "
+        "Times in µs: median (10 %–90 % of the calls), Python included.", "",
+        "| batch × keys, q heads : KV heads | Deuce | pages of 16 | PyTorch, its best way | NumPy "
+        "| GB/s | of roof | PyTorch ÷ Deuce |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
     for row in result["rows"]:
         ours = row["ways"][row["best"]["deuce"]]
         torch_name = row["best"]["torch"]
         ratio = row["ways"][torch_name]["median_us"] / ours["median_us"]
         share = f"{ours['of_roof']:.0%}" if "of_roof" in ours else "–"
         lines.append(
-            f"| {row['name']} | {cell(row, 'deuce')} | {cell(row, 'deuce pages')} | {cell(row, 'torch')}, "
-            f"{torch_name.removeprefix('torch ')} | {cell(row, 'numpy')} | {ours['gb_s']:.1f} | {share} | "
-            f"{ratio:.1f} |")
+            f"| {row['name']} | {cell(row, 'deuce')} | {cell(row, 'deuce pages')} | "
+            f"{cell(row, 'torch')}, {torch_name.removeprefix('torch ')} | {cell(row, 'numpy')} | "
+            f"{ours['gb_s']:.1f} | {share} | {ratio:.1f} |")
     return "\n".join(lines)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result")
     parser.add_argument("--into", help="Markdown page whose marked table is replaced")
     options = parser.parse_args()
@@ -58,10 +60,10 @@ def main():
         return
     page = pathlib.Path(options.into)
     begin, end = f"<!-- {options.result} -->", f"<!-- end {options.result} -->"
-    text, count = re.subn(re.escape(begin) + ".*?" + re.escape(end), lambda _: f"{begin}\n{table}\n{end}",
-                          page.read_text(), flags=re.S)
+    text, count = re.subn(re.escape(begin) + ".*?" + re.escape(end),
+                          lambda _: f"{begin}\n{table}\n{end}", page.read_text(), flags=re.S)
     if count != 1:
-        raise SystemExit(f"{page} has {count} places marked {begin} ... {end}: exactly one is needed")
+        raise SystemExit(f"{page} has {count} places marked {begin} ... {end}: one is needed")
     page.write_text(text)
 
 

@@ -3,8 +3,8 @@
 
     PYTHONPATH=python build/venv/bin/python bench/peers/cpu.py --out bench/results/cpu-peers.json
 
-Outputs must agree before anything is timed. Caches are rotated so that every call reads from memory,
-the libraries take turns in bursts, and each library's best way of doing the work is the one
+Outputs must agree before anything is timed. Caches are rotated so that calls read from memory, the
+libraries take turns in bursts, and each library's best way of doing the work is the one
 reported. Needs torch and numpy (scripts/install_packages --peers).
 """
 import argparse
@@ -42,7 +42,8 @@ def check_agreement(tensors, ways):
         out = way.prepare(tensors)(0)
         error = float(np.abs(out.float().numpy() - wanted).max() / np.abs(wanted).max())
         if not error <= TOLERANCE:
-            raise SystemExit(f"{tensors.case.name}: {way.name} differs by {error:.3g} of the largest output")
+            raise SystemExit(f"{tensors.case.name}: {way.name} differs by {error:.3g} of the "
+                             "largest output")
         found[way.name] = error
     return found
 
@@ -86,13 +87,16 @@ def read_roof():
     tool = _library.library_path.resolve().parent.parent / "bin" / "deuce"
     if not tool.is_file():
         return None
-    answer = subprocess.run([str(tool), "info", "--roof", "--json"], check=True, capture_output=True)
+    answer = subprocess.run([str(tool), "info", "--roof", "--json"], check=True,
+                            capture_output=True)
     return json.loads(answer.stdout)["roof_bytes_per_s"] / 1e9
 
 
 def machine():
     """What the numbers depend on."""
-    names = [line.partition(":")[2].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    names = [line.partition(":")[2].strip()
+             for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+             if line.startswith("model name")]
     commit = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
                             capture_output=True, text=True).stdout.strip()
     return {"cpu": names[0] if names else platform.machine(), "threads": THREADS,
@@ -106,9 +110,10 @@ def run_case(case, seconds, roof):
     """One row: shape, agreement, and every way's numbers."""
     tensors = Tensors(case)
     ways = [way for way in WAYS if way.applies(case)]
-    row = {"name": case.name, "dtype": case.dtype, "q_heads": case.q_heads, "kv_heads": case.kv_heads,
-           "head_dim": case.head_dim, "kv_lens": case.lengths, "kv_bytes": case.kv_bytes,
-           "copies": tensors.copies, "error": check_agreement(tensors, ways)}
+    row = {"name": case.name, "dtype": case.dtype, "q_heads": case.q_heads,
+           "kv_heads": case.kv_heads, "head_dim": case.head_dim, "kv_lens": case.lengths,
+           "kv_bytes": case.kv_bytes, "copies": tensors.copies,
+           "error": check_agreement(tensors, ways)}
     samples = measure(tensors, ways, seconds)
     row["ways"] = {name: summary(times, case.kv_bytes, roof) for name, times in samples.items()}
     row["best"] = {}
@@ -119,11 +124,24 @@ def run_case(case, seconds, roof):
     return row
 
 
+def write(result, path):
+    """Write the rows in the order of the table; those of an earlier run that are not new stay."""
+    order = [case.name for case in CASES]
+    rows = {row["name"]: row for row in result["rows"]}
+    if path.is_file():
+        rows = {**{row["name"]: row for row in json.loads(path.read_text())["rows"]}, **rows}
+    result["rows"] = [rows[name] for name in order if name in rows]
+    path.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", help="JSON file; rows of the same name in it are replaced")
-    parser.add_argument("--case", action="append", help="only cases whose name contains this; repeatable")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time per library and case (default 1)")
+    parser.add_argument("--case", action="append",
+                        help="only cases whose name contains this; repeatable")
+    parser.add_argument("--seconds", type=float, default=1.0,
+                        help="time per library and case (default 1)")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     roof = read_roof()
@@ -135,15 +153,10 @@ def main():
         result["rows"].append(run_case(case, options.seconds, roof))
         for library, way in result["rows"][-1]["best"].items():
             numbers = result["rows"][-1]["ways"][way]
-            print(f"  {way:28} {numbers['median_us']:10.1f} us {numbers['gb_s']:7.2f} GB/s", file=sys.stderr)
+            print(f"  {way:28} {numbers['median_us']:10.1f} us {numbers['gb_s']:7.2f} GB/s",
+                  file=sys.stderr)
     if options.out:
-        path = pathlib.Path(options.out)
-        if path.is_file():
-            named = {row["name"] for row in result["rows"]}
-            result["rows"] += [row for row in json.loads(path.read_text())["rows"] if row["name"] not in named]
-        order = [case.name for case in CASES]
-        result["rows"].sort(key=lambda row: order.index(row["name"]) if row["name"] in order else len(order))
-        path.write_text(json.dumps(result, indent=1) + "\n")
+        write(result, pathlib.Path(options.out))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-_BATCHES = json.loads((pathlib.Path(__file__).parent.parent.parent / "data" / "decode_batches.json").read_text())
+_ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+_BATCHES = json.loads((_ROOT / "data" / "decode_batches.json").read_text())
 _LENGTHS = {case["name"]: case["kv_lens"] for case in _BATCHES["cases"]}
 _PAGE = 16
 _BLOCK = 1 << 20  # elements drawn at random; a cache repeats them, shifted
@@ -75,7 +76,8 @@ class Tensors:
         self.block = torch.randn(_BLOCK, generator=generator).to(self.dtype)
         batch = len(case.lengths)
         # A factor of 3 makes softmax prefer some keys, so that a wrong read shows in the output.
-        self.q = (3 * torch.randn(batch, case.q_heads, case.head_dim, generator=generator)).to(self.dtype)
+        q = 3 * torch.randn(batch, case.q_heads, case.head_dim, generator=generator)
+        self.q = q.to(self.dtype)
         self.longest = max(case.lengths)
         self.kv_len = torch.tensor(case.lengths, dtype=torch.int32)
         self.copies = max(1, -(-4 * last_level_cache() // case.kv_bytes))
@@ -124,23 +126,25 @@ class Tensors:
         live = [-(-length // _PAGE) for length in self.case.lengths]
         order = torch.randperm(sum(live), generator=generator).to(torch.int32)
         table = torch.zeros(batch, columns, dtype=torch.int32)
-        pools = [[torch.zeros(sum(live), _PAGE, self.case.kv_heads, self.case.head_dim, dtype=self.dtype)
-                  for _ in range(2)] for _ in range(self.copies)]
+        shape = (sum(live), _PAGE, self.case.kv_heads, self.case.head_dim)
+        pools = [[torch.zeros(shape, dtype=self.dtype) for _ in range(2)]
+                 for _ in range(self.copies)]
         at = 0
         for request, count in enumerate(live):
             ids = order[at:at + count]
             table[request, :count] = ids
             at += count
+            length = self.case.lengths[request]
             for pool, pair in zip(pools, self.rows):
                 for target, cache in zip(pool, pair):
                     filled = torch.zeros(count * _PAGE, *cache.shape[2:], dtype=self.dtype)
-                    filled[:self.case.lengths[request]] = cache[request, :self.case.lengths[request]]
+                    filled[:length] = cache[request, :length]
                     target[ids.long()] = filled.reshape(count, _PAGE, *cache.shape[2:])
         return pools, table
 
     @property
     def float_rows(self):
-        """Per copy and request (k, v) as fp32 NumPy (KV heads, keys, d): NumPy has no bf16 arithmetic."""
+        """Per copy and request (k, v) as fp32 NumPy (KV heads, keys, d)."""
         return self._once("float_rows", lambda: [
             [tuple(cache[b, :, :n].float().numpy() for cache in pair)
              for b, n in enumerate(self.case.lengths)] for pair in self.heads])

@@ -35,7 +35,8 @@ def _grouped(case):
 
 def _deuce_rows(tensors):
     q, rows = tensors.q[:, None], tensors.rows
-    return lambda copy: deuce.flash_attn_with_kvcache(q, *rows[copy], cache_seqlens=tensors.kv_len)[:, 0]
+    return lambda copy: deuce.flash_attn_with_kvcache(
+        q, *rows[copy], cache_seqlens=tensors.kv_len)[:, 0]
 
 
 def _deuce_pages(tensors):
@@ -77,9 +78,9 @@ def _torch_loop(tensors):
 
     def run(copy):
         k, v = heads[copy]
-        return torch.cat([
-            scaled_dot_product_attention(q[b:b + 1], k[b:b + 1, :, :n], v[b:b + 1, :, :n]).flatten(1, 2)
-            for b, n in enumerate(case.lengths)])
+        outputs = [scaled_dot_product_attention(q[b:b + 1], k[b:b + 1, :, :n], v[b:b + 1, :, :n])
+                   for b, n in enumerate(case.lengths)]
+        return torch.cat(outputs).flatten(1, 2)
     return run
 
 
@@ -108,8 +109,10 @@ WAYS = [
     Way("deuce", "deuce", _deuce_rows),
     Way("deuce pages", "deuce, pages of 16", _deuce_pages),
     Way("torch", "torch enable_gqa", _torch_gqa, lambda case: _uniform(case)),
-    Way("torch", "torch group as rows", _torch_group_rows, lambda case: _uniform(case) and _grouped(case)),
-    Way("torch", "torch expanded K, V", _torch_expanded, lambda case: _uniform(case) and _grouped(case)),
+    Way("torch", "torch group as rows", _torch_group_rows,
+        lambda case: _uniform(case) and _grouped(case)),
+    Way("torch", "torch expanded K, V", _torch_expanded,
+        lambda case: _uniform(case) and _grouped(case)),
     Way("torch", "torch padded and masked", _torch_masked, lambda case: not _uniform(case)),
     Way("torch", "torch loop over requests", _torch_loop, lambda case: len(case.lengths) > 1),
     Way("numpy", "numpy fp32", _numpy),

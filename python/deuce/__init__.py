@@ -22,6 +22,7 @@ __all__ = [
     "BatchDecodeWithPagedKVCacheWrapper", "DeviceFault", "Error", "Hazard", "InvalidArgument",
     "NoDevice", "RuntimeFailure", "Shape", "Unsupported", "VersionMismatch", "WorkspaceTooSmall",
     "__version__", "backends", "check", "clear_plans", "explain", "flash_attn_varlen_func",
-    "flash_attn_with_kvcache", "get_cmake_dir", "get_include", "get_scheduler_metadata", "register_torch_ops", "shapes",
-    "single_decode_with_kv_cache", "trtllm_batch_decode_with_kv_cache",
+    "flash_attn_with_kvcache", "get_cmake_dir", "get_include", "get_scheduler_metadata",
+    "register_torch_ops", "shapes", "single_decode_with_kv_cache",
+    "trtllm_batch_decode_with_kv_cache",
 ]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m deuce`: versions, backends and shapes of the library this package loads."""
-import itertools
+
+import collections
 import sys
 
 import deuce
@@ -16,16 +17,43 @@ def _ranges(numbers):
     return ", ".join(map(str, numbers))
 
 
+def _names(dtypes):
+    return "any" if len(dtypes) == len(_abi.DTYPES) else ", ".join(dtypes)
+
+
+def _merged(pairs):
+    """(value, keys) of a {key: list} dict, the keys of equal lists together."""
+    by_value = collections.defaultdict(list)
+    for key, value in pairs.items():
+        by_value[tuple(value)].append(key)
+    return by_value.items()
+
+
+def _shape_lines():
+    """One line for each set of q dtypes, KV dtypes and head dims that is accepted as a whole."""
+    dims = collections.defaultdict(list)
+    for row in deuce.shapes():
+        dims[row.backend, row.smallest_page, row.q_dtype, row.kv_dtype].append(row.head_dim)
+    for head_dims, keys in _merged(dims):
+        for place in sorted({key[:2] for key in keys}):
+            kv_of = collections.defaultdict(list)
+            for key in keys:
+                if key[:2] == place:
+                    kv_of[key[2]].append(key[3])
+            for kv_dtypes, q_dtypes in _merged(kv_of):
+                yield (
+                    f"  {place[0]:10} q {_names(q_dtypes)}; KV {_names(kv_dtypes)}; "
+                    f"head dim {_ranges(head_dims)}; pages of {place[1]} or more"
+                )
+
+
 def main():
     print(f"deuce {deuce.__version__} (ABI {_abi.ABI_VERSION}), {_library.library_path}")
     print(f"Python {sys.version.split()[0]}, headers in {deuce.get_include()}\n\nbackends")
     for name, answer in deuce.backends().items():
         print(f"  {name:10} {answer}")
-    print("\nshapes\n  backend     q              KV             head dim            page")
-    rows = itertools.groupby(deuce.shapes(), key=lambda row: (row[:3], row.smallest_page))
-    for ((backend, q_dtype, kv_dtype), page), group in rows:
-        dims = _ranges(row.head_dim for row in group)
-        print(f"  {backend:10}  {q_dtype:13}  {kv_dtype:13}  {dims:18}  >= {page}")
+    print(f"\nshapes (dtypes are {', '.join(_abi.DTYPES)})")
+    print("\n".join(_shape_lines()))
 
 
 if __name__ == "__main__":

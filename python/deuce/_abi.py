@@ -96,7 +96,8 @@ _status, _stream, _size = _i32, _pointer, ctypes.c_size_t
 _config = ctypes.POINTER(Config)
 PROTOTYPES = {
     "deuce_decode_check": (_status, [_config]),
-    "deuce_decode_workspace_size": (_status, [_config, ctypes.POINTER(_size), ctypes.POINTER(_size)]),
+    "deuce_decode_workspace_size": (_status, [_config, ctypes.POINTER(_size),
+                                              ctypes.POINTER(_size)]),
     "deuce_decode_workspace_init": (_status, [_config, _pointer, _size, _stream]),
     "deuce_decode_plan_create": (_status, [_config, ctypes.POINTER(_pointer)]),
     "deuce_decode_run": (_status, [_pointer, ctypes.POINTER(Args), _pointer, _size, _stream]),

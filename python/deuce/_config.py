@@ -24,8 +24,8 @@ def dtype_name(value, name):
         text = getattr(value, "name", None) or str(value)
     text = text.rpartition(".")[2]
     if text not in _abi.DTYPES:
-        raise errors.InvalidArgument(f"{name} is {value!r}: it must be one of {', '.join(_abi.DTYPES)}",
-                                     name, value)
+        raise errors.InvalidArgument(
+            f"{name} is {value!r}: it must be one of {', '.join(_abi.DTYPES)}", name, value)
     return text
 
 
@@ -78,7 +78,8 @@ def backend_fields(value):
     """The config fields of a backend name; "emulator:hopper" names the emulated one as well."""
     name, _, emulated = str(value).partition(":")
     known = _abi.BACKENDS.get(name)
-    if known is None or (emulated and (name != "emulator" or emulated not in ("hopper", "blackwell"))):
+    if known is None or (emulated and (name, emulated) not in (("emulator", "hopper"),
+                                                               ("emulator", "blackwell"))):
         raise errors.InvalidArgument(
             f"backend is {value!r}: it must be one of {', '.join(_abi.BACKENDS)}, emulator:hopper, "
             "emulator:blackwell", "backend", value)

@@ -42,7 +42,7 @@ def decode(entry, options, q, k, v, *, out=None, lse=None, want_lse=False, kv_le
     key = tuple(keys)
     try:
         kept = state.calls.get(key)
-    except TypeError:  # an option that cannot be hashed: prepare() names it, or makes a number of it
+    except TypeError:  # an option that cannot be hashed: prepare() names it or makes a number of it
         key = kept = None
     if kept is None:
         kept = _prepare.prepare(entry, options, tensors, keys[_FIRST_KEY:], want_lse,
@@ -102,7 +102,7 @@ def _memory_of(workspace, device):
     if not _tensor.same_device(layout.device, device):
         raise errors.InvalidArgument("workspace is on another device than the query", "workspace")
     if not layout.contiguous or not layout.writable or layout.size_bytes is None:
-        raise errors.InvalidArgument("workspace must be contiguous, writable and of a numeric dtype",
-                                     "workspace")
+        raise errors.InvalidArgument(
+            "workspace must be contiguous, writable and of a numeric dtype", "workspace")
     skipped = -address % _plan.WORKSPACE_ALIGNMENT
     return address + skipped, max(layout.size_bytes - skipped, 0)

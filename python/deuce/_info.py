@@ -9,6 +9,9 @@ from typing import NamedTuple
 from . import _abi, _config, _plan, errors
 from ._library import library, raise_status
 
+# What every backend serves if it serves anything.
+_TYPICAL = dict(num_q_heads=8, num_kv_heads=1, head_dim_qk=128, head_dim_v=128, q_dtype="bfloat16",
+                kv_dtype="bfloat16", max_batch=1, max_q_len=1, max_kv_len=1024)
 _DTYPE_PAIRS = [(q, kv) for q in _abi.DTYPES for kv in _abi.DTYPES]
 
 
@@ -59,10 +62,7 @@ class Shape(NamedTuple):
 
 def _accepts(backend, **fields):
     """Whether the library has code for this, with or without the device to run it."""
-    config = _config.make_config(**{
-        "backend": backend, "num_q_heads": 8, "num_kv_heads": 1, "head_dim_qk": 128,
-        "head_dim_v": 128, "q_dtype": "bfloat16", "kv_dtype": "bfloat16", "page_size": 0,
-        "max_batch": 1, "max_q_len": 1, "max_kv_len": 1024, **fields})
+    config = _config.make_config(**{**_TYPICAL, "backend": backend, **fields})
     return library.deuce_decode_check(config) in (0, errors.NoDevice.status)
 
 
@@ -73,8 +73,7 @@ def backends():
         if name == "auto":
             continue
         try:
-            check(backend=name, num_q_heads=8, num_kv_heads=1, head_dim_qk=128, head_dim_v=128,
-                  q_dtype="bfloat16", kv_dtype="bfloat16", max_batch=1, max_q_len=1, max_kv_len=1024)
+            check(**_TYPICAL, backend=name)
             answers[name] = "ready"
         except errors.Error as error:
             answers[name] = str(error)

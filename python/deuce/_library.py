@@ -31,8 +31,9 @@ def find_library():
     if found:
         return max(found, key=lambda path: path.stat().st_mtime)
     raise ImportError(
-        f"libdeuce.so is neither in {inside.parent} nor in a build of {CHECKOUT}: run `cmake --preset "
-        "release && cmake --build --preset release` there, or name the file in DEUCE_LIBRARY")
+        f"libdeuce.so is neither in {inside.parent} nor in a build of {CHECKOUT}: run `cmake "
+        "--preset release && cmake --build --preset release` there, or name the file in "
+        "DEUCE_LIBRARY")
 
 
 def _load():
@@ -47,8 +48,8 @@ def _load():
         raise ImportError(f"{path} is not a Deuce library: it has no deuce_abi_version") from None
     if found != _abi.ABI_VERSION:
         raise errors.VersionMismatch(
-            f"{path} has ABI version {found}: this Python package needs {_abi.ABI_VERSION}; install "
-            "both from one release", "deuce_abi_version", found)
+            f"{path} has ABI version {found}: this Python package needs {_abi.ABI_VERSION}; "
+            "install both from one release", "deuce_abi_version", found)
     for name, (result, arguments) in _abi.PROTOTYPES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

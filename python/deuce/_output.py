@@ -62,5 +62,5 @@ def _array_api(like, shape, dtype, name):
 
 def _required(like, shape, dtype, name):
     return errors.InvalidArgument(
-        f"{name} is required: a {type(like).__name__} cannot make a {dtype} tensor of shape {shape}; "
-        "pass a writable one", name)
+        f"{name} is required: a {type(like).__name__} cannot make a {dtype} tensor of shape "
+        f"{shape}; pass a writable one", name)

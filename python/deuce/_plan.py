@@ -9,7 +9,7 @@ import ctypes
 import json
 import threading
 
-from . import _abi, errors
+from . import errors
 from ._library import library, raise_status
 
 WORKSPACE_ALIGNMENT = 256
@@ -107,7 +107,7 @@ class Workspace:
 
 def host_workspace(plan):
     """This thread's host workspace for a plan."""
-    # One per size of the control part: partial results of another plan may lie behind a shorter one.
+    # One per size of the control part: behind a shorter one lie partial results of other plans.
     spaces, key = thread_state.current().workspaces, plan.control_bytes
     space = spaces.get(key)
     if space is None or space.size < plan.workspace_bytes:
@@ -124,8 +124,9 @@ def device_workspace(plan, query, stream):
         return Workspace(None, 0, None)
     if not hasattr(query, "new_empty"):
         raise errors.InvalidArgument(
-            f"workspace is required: device memory cannot be allocated for a {type(query).__name__}; "
-            f"pass a tensor of {plan.workspace_bytes} bytes on its device", "workspace")
+            "workspace is required: device memory cannot be allocated for a "
+            f"{type(query).__name__}; pass a tensor of {plan.workspace_bytes} bytes on its device",
+            "workspace")
     spaces = thread_state.current().workspaces
     key = (plan.control_bytes, query.device, stream)
     space = spaces.get(key)
@@ -135,7 +136,8 @@ def device_workspace(plan, query, stream):
                              device=query.device)
         base = memory.data_ptr()
         address = base + -base % WORKSPACE_ALIGNMENT
-        status = library.deuce_decode_workspace_init(plan.config, address, plan.workspace_bytes, stream)
+        status = library.deuce_decode_workspace_init(plan.config, address, plan.workspace_bytes,
+                                                     stream)
         if status:
             raise_status(status, plan.config)
         # A replaced workspace stays alive: a captured graph or a running kernel may hold it.

@@ -9,9 +9,9 @@ import ctypes
 from . import _abi, _config, _output, _plan, _tensor, errors
 
 # The tensors of deuce_decode_args, in the order decode() reads them.
-TENSORS = ("q", "k", "v", "out", "lse", "kv_len", "kv_start", "cu_q_len", "cache_row", "block_table",
-           "page_indptr", "page_indices", "last_page_len", "sink", "q_descale", "k_descale",
-           "v_descale", "k_token_scale", "v_token_scale")
+TENSORS = ("q", "k", "v", "out", "lse", "kv_len", "kv_start", "cu_q_len", "cache_row",
+           "block_table", "page_indptr", "page_indices", "last_page_len", "sink", "q_descale",
+           "k_descale", "v_descale", "k_token_scale", "v_token_scale")
 _INTEGERS = ("int32", "uint32")  # ids and lengths stay below 2^31, so both read the same
 _FLOATS16_32 = ("float32", "float16", "bfloat16")
 _HELD_IN = {"uint16": ("float16", "bfloat16"), "int16": ("float16", "bfloat16"),
@@ -77,13 +77,13 @@ def held_dtype(layout, wanted, parameter):
     if wanted is not None:
         wanted = _config.dtype_name(wanted, parameter)
         if layout.dtype != wanted and wanted not in _HELD_IN.get(layout.dtype, ()):
-            raise errors.InvalidArgument(f"{parameter} is {wanted} but {layout.name} is {layout.dtype}",
-                                         parameter, wanted)
+            raise errors.InvalidArgument(
+                f"{parameter} is {wanted} but {layout.name} is {layout.dtype}", parameter, wanted)
         return wanted
     if layout.dtype not in _abi.DTYPES:
         raise errors.InvalidArgument(
-            f"{layout.name} is {layout.dtype}: it must be {', '.join(_abi.DTYPES)}, or integers of that "
-            f"size whose meaning {parameter} names", layout.name, layout.dtype)
+            f"{layout.name} is {layout.dtype}: it must be {', '.join(_abi.DTYPES)}, or integers of "
+            f"that size whose meaning {parameter} names", layout.name, layout.dtype)
     return layout.dtype
 
 
@@ -101,8 +101,9 @@ class Checker:
         home = self.layouts["q"].device
         for field, layout in self.layouts.items():
             if layout is not None and not _tensor.same_device(layout.device, home):
-                self.refuse(field, f"is on {_device_text(layout.device)} but {self.layouts['q'].name} is "
-                            f"on {_device_text(home)}", layout.device)
+                self.refuse(
+                    field, f"is on {_device_text(layout.device)} but {self.layouts['q'].name} is "
+                    f"on {_device_text(home)}", layout.device)
         return home
 
     def contiguous_last(self, field):
@@ -160,7 +161,8 @@ def check_tensors(checker, request):
     layouts, batch = checker.layouts, request.batch
     page, slot, head = request.cache_axes
     k, v = layouts["k"], layouts["v"]
-    for axis, what in ((page, "pages" if request.paged else "rows"), (slot, "slots"), (head, "heads")):
+    pages = "pages" if request.paged else "rows"
+    for axis, what in ((page, pages), (slot, "slots"), (head, "heads")):
         if axis is not None and k.shape[axis] != v.shape[axis]:
             checker.refuse("v", f"has shape {v.shape}: as many {what} as {k.name} are "
                            f"needed, which has shape {k.shape}", v.shape)
@@ -179,7 +181,8 @@ def check_tensors(checker, request):
         checker.floats(field, cache.shape[:-1])
     if layouts["sink"] is not None:
         if layouts["sink"].dtype not in _FLOATS16_32:
-            checker.refuse("sink", f"is {layouts['sink'].dtype}: {', '.join(_FLOATS16_32)} is needed")
+            checker.refuse(
+                "sink", f"is {layouts['sink'].dtype}: {', '.join(_FLOATS16_32)} is needed")
         checker.shape("sink", (q_heads,))
         checker.contiguous_last("sink")
     return q_heads, kv_heads
@@ -192,14 +195,17 @@ def fill_config(checker, request, heads, device, kept_workspace):
     kv_dtype = held_dtype(layouts["k"], request.kv_dtype, name("kv_dtype"))
     v_dtype = held_dtype(layouts["v"], request.kv_dtype, name("kv_dtype"))
     if v_dtype != kv_dtype:
-        checker.refuse("v", f"is {v_dtype} but {layouts['k'].name} is {kv_dtype}: K and V have one dtype")
+        checker.refuse(
+            "v", f"is {v_dtype} but {layouts['k'].name} is {kv_dtype}: K and V have one dtype")
     out_dtype = request.out_dtype or ("bfloat16" if q_dtype.startswith("float8") else q_dtype)
     out = layouts["out"]
     integers = q_dtype != layouts["q"].dtype
     if out is not None and request.out_dtype is None and out.dtype in _FLOATS16_32:
         out_dtype = out.dtype
     held = (out_dtype, "uint16", "int16") if integers and out_dtype != "float32" else (out_dtype,)
-    checker.result("out", request.out_shape, held if request.out_dtype or integers else _FLOATS16_32)
+    if not request.out_dtype and not integers:
+        held = _FLOATS16_32
+    checker.result("out", request.out_shape, held)
     checker.result("lse", request.lse_shape, ("float32",))
     sink = layouts["sink"]
     config = _config.make_config(

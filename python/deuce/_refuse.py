@@ -14,14 +14,15 @@ def unless_default(**arguments):
                                 and value == default):
             continue
         shown = f"is {value!r}" if isinstance(value, (bool, int, float, str)) else "is given"
-        raise errors.Unsupported(f"{name} {shown}: not supported by any backend, pass {default!r}", name,
-                                 value)
+        raise errors.Unsupported(
+            f"{name} {shown}: not supported by any backend, pass {default!r}", name, value)
 
 
 def positional(function, extra, keywords):
     """FlashAttention-2 and -3 disagree on what follows here, so a name has to be given."""
-    raise TypeError(f"{function} takes no further positional arguments ({len(extra)} given too many): "
-                    f"pass them by name, {keywords}")
+    raise TypeError(
+        f"{function} takes no further positional arguments ({len(extra)} given too many): pass "
+        f"them by name, {keywords}")
 
 
 def one_name(**given):
@@ -45,19 +46,21 @@ def kv_pair(cache, name):
     """K and V of a (k, v) pair or of one tensor with 2 in dimension 1. Views, nothing is copied."""
     if isinstance(cache, (tuple, list)):
         if len(cache) != 2:
-            raise errors.InvalidArgument(f"{name} has {len(cache)} members: a pair (k, v) is needed",
-                                         name)
+            raise errors.InvalidArgument(
+                f"{name} has {len(cache)} members: a pair (k, v) is needed", name)
         return cache
     shape = getattr(cache, "shape", None)
     if shape is None or len(shape) != 5 or shape[1] not in (1, 2):
         raise errors.InvalidArgument(
-            f"{name} has shape {shape and tuple(shape)}: a pair (k, v) or one tensor (pages, 2, ...) "
-            "of 5 dimensions is needed", name)
+            f"{name} has shape {shape and tuple(shape)}: a pair (k, v) or one tensor (pages, 2, "
+            "...) of 5 dimensions is needed", name)
     if shape[1] == 1:
-        raise errors.Unsupported(f"{name} has 1 in dimension 1 (K and V in one, MLA): not supported by "
-                                 "any backend, 2 is needed", name)
+        raise errors.Unsupported(
+            f"{name} has 1 in dimension 1 (K and V in one, MLA): not supported by any backend, 2 "
+            "is needed", name)
     try:
         return cache[:, 0], cache[:, 1]
     except (TypeError, NotImplementedError):
-        raise errors.InvalidArgument(f"{name} is a {type(cache).__name__} that cannot be sliced: pass "
-                                     "a pair (k, v)", name) from None
+        raise errors.InvalidArgument(
+            f"{name} is a {type(cache).__name__} that cannot be sliced: pass a pair (k, v)",
+            name) from None

@@ -70,8 +70,8 @@ def _read_numpy(array):
 
 
 # The address is the first field behind the object header of NumPy's array struct, which compiled
-# extensions rely on through PyArray_DATA. Reading it there takes 0.3 microseconds, the dictionary of
-# __array_interface__ 1.5: more than all the rest of a tensor.
+# extensions rely on through PyArray_DATA. Reading it there takes 0.3 microseconds, the dictionary
+# of __array_interface__ 1.5: more than all the rest of a tensor.
 _NUMPY_DATA_OFFSET = object.__basicsize__
 
 
@@ -187,8 +187,9 @@ def _byte_strides(strides, shape, itemsize, name):
         return dense_strides(shape)
     for extent, stride in zip(shape, strides):
         if extent > 1 and stride % itemsize:
-            raise errors.InvalidArgument(f"{name} has a stride of {stride} bytes: a multiple of its "
-                                         f"element size {itemsize} is needed", name, stride)
+            raise errors.InvalidArgument(
+                f"{name} has a stride of {stride} bytes: a multiple of its element size {itemsize} "
+                "is needed", name, stride)
     return tuple(stride // itemsize for stride in strides)
 
 
@@ -196,8 +197,8 @@ def _describe_torch(key, name):
     dtype, shape, strides, device = key
     kinds = {"cpu": _abi.DEVICE_CPU, "cuda": _abi.DEVICE_CUDA}
     if device.type not in kinds:
-        raise errors.Unsupported(f"{name} lies on device {str(device)!r}: cpu and cuda are supported",
-                                 name, str(device))
+        raise errors.Unsupported(
+            f"{name} lies on device {str(device)!r}: cpu and cuda are supported", name, str(device))
     index = device.index if device.type == "cuda" and device.index is not None else 0
     return Layout(name, str(dtype).rpartition(".")[2], shape, strides, (kinds[device.type], index))
 
@@ -205,8 +206,9 @@ def _describe_torch(key, name):
 def _describe_numpy(key, name):
     dtype, shape, strides, writable = key
     if not dtype.isnative:
-        raise errors.InvalidArgument(f"{name} has foreign byte order {dtype.str}: native byte order "
-                                     "is needed", name, dtype.str)
+        raise errors.InvalidArgument(
+            f"{name} has foreign byte order {dtype.str}: native byte order is needed", name,
+            dtype.str)
     return Layout(name, dtype.name, shape, _byte_strides(strides, shape, dtype.itemsize, name),
                   writable=writable)
 
@@ -216,12 +218,13 @@ def _describe_dlpack(key, name):
     # Pinned host memory (3) is read by the CPU, managed memory (13) by the GPU.
     device = {1: (1, 0), 3: (1, 0), 2: device, 13: (2, device[1])}.get(device[0])
     if device is None:
-        raise errors.Unsupported(f"{name} lies on DLPack device {key[4]}: CPU and CUDA are supported",
-                                 name, key[4])
+        raise errors.Unsupported(
+            f"{name} lies on DLPack device {key[4]}: CPU and CUDA are supported", name, key[4])
     if flags & _DLPACK_COPIED:
-        raise errors.Unsupported(f"{name} is exported as a copy: Deuce reads tensors in place", name)
-    return Layout(name, _DLPACK_DTYPES.get(dtype, f"DLPack code {dtype[0]} of {dtype[1]} bits"), shape,
-                  strides, device, not flags & _DLPACK_READ_ONLY)
+        raise errors.Unsupported(
+            f"{name} is exported as a copy: Deuce reads tensors in place", name)
+    text = _DLPACK_DTYPES.get(dtype, f"DLPack code {dtype[0]} of {dtype[1]} bits")
+    return Layout(name, text, shape, strides, device, not flags & _DLPACK_READ_ONLY)
 
 
 _TYPESTR_DTYPES = {"<f4": "float32", "<f2": "float16", "<i4": "int32", "<u4": "uint32",
@@ -231,8 +234,8 @@ _TYPESTR_DTYPES = {"<f4": "float32", "<f2": "float16", "<i4": "int32", "<u4": "u
 def _describe_cuda_array(key, name):
     _, typestr, shape, strides, read_only = key
     strides = _byte_strides(strides, shape, int(typestr[2:]), name)
-    return Layout(name, _TYPESTR_DTYPES.get(typestr, typestr), shape, strides, (_abi.DEVICE_CUDA, -1),
-                  not read_only)
+    return Layout(name, _TYPESTR_DTYPES.get(typestr, typestr), shape, strides,
+                  (_abi.DEVICE_CUDA, -1), not read_only)
 
 
 _FORMAT_DTYPES = {("f", 4): "float32", ("e", 2): "float16", ("i", 4): "int32", ("l", 4): "int32",
@@ -242,15 +245,15 @@ _FORMAT_DTYPES = {("f", 4): "float32", ("e", 2): "float16", ("i", 4): "int32", (
 def _describe_buffer(key, name):
     _, text, itemsize, shape, strides, read_only = key
     text = text.decode() if text else "B"
-    dtype = _FORMAT_DTYPES.get((text.lstrip("@=<" if sys.byteorder == "little" else "@=>"), itemsize),
-                               f"buffer format {text!r}")
+    native = text.lstrip("@=<" if sys.byteorder == "little" else "@=>")
+    dtype = _FORMAT_DTYPES.get((native, itemsize), f"buffer format {text!r}")
     return Layout(name, dtype, shape, _byte_strides(strides, shape, itemsize, name),
                   writable=not read_only)
 
 
 _DESCRIBERS = {_read_torch: _describe_torch, _read_numpy: _describe_numpy,
-               _read_numpy_struct: _describe_numpy, _read_dlpack: _describe_dlpack, _read_cuda_array: _describe_cuda_array,
-               _read_buffer: _describe_buffer}
+               _read_numpy_struct: _describe_numpy, _read_dlpack: _describe_dlpack,
+               _read_cuda_array: _describe_cuda_array, _read_buffer: _describe_buffer}
 
 # type -> reader: a later tensor of the same type costs one look-up.
 readers = {}
@@ -288,6 +291,12 @@ def read(tensor, name):
 def describe(tensor, key, name):
     """The Layout behind a key that read() returned for this tensor."""
     return _DESCRIBERS[readers[type(tensor)]](key, name)
+
+
+def device_of(name, tensor):
+    """(DLPack device type, device index) of a tensor."""
+    _, key, _ = read(tensor, name)
+    return describe(tensor, key, name).device
 
 
 def kind_of(tensor):

@@ -11,14 +11,16 @@ from .trtllm import trtllm_batch_decode_with_kv_cache
 _FLASH = """Tensor q, Tensor k_cache, Tensor v_cache, *, Tensor? cache_seqlens=None,
     SymInt? cache_length=None, Tensor? cache_batch_idx=None, Tensor? cache_leftpad=None,
     Tensor? block_table=None, Tensor? cu_seqlens_q=None, SymInt? max_seqlen_q=None,
-    SymInt? max_seqlen_k=None, Tensor? q_descale=None, Tensor? k_descale=None, Tensor? v_descale=None,
-    Tensor? k_token_scale=None, Tensor? v_token_scale=None, float? softmax_scale=None,
+    SymInt? max_seqlen_k=None, Tensor? q_descale=None, Tensor? k_descale=None,
+    Tensor? v_descale=None, Tensor? k_token_scale=None, Tensor? v_token_scale=None,
+    float? softmax_scale=None,
     bool causal=False, int window_left=-1, int window_right=-1, float softcap=0.0, int num_splits=0,
     int split_kv_len=0, int score_slots=0, int sm_margin=0, Tensor? sinks=None,
     str kv_layout='NHD', str backend='auto'"""
 _TRTLLM = """Tensor query, Tensor k_cache, Tensor v_cache, Tensor block_tables, Tensor seq_lens,
-    SymInt max_seq_len, *, float bmm1_scale=1.0, float bmm2_scale=1.0, Tensor? bmm1_scale_tensor=None,
-    Tensor? bmm2_scale_tensor=None, int window_left=-1, Tensor? sinks=None, str kv_layout='HND',
+    SymInt max_seq_len, *, float bmm1_scale=1.0, float bmm2_scale=1.0,
+    Tensor? bmm1_scale_tensor=None, Tensor? bmm2_scale_tensor=None, int window_left=-1,
+    Tensor? sinks=None, str kv_layout='HND',
     int q_len_per_req=1, Tensor? cum_seq_lens_q=None, SymInt? max_q_len=None, int split_kv_len=0,
     int score_slots=0, str backend='auto'"""
 _RESULTS = "Tensor(a!) out, Tensor(b!) lse"
@@ -66,7 +68,7 @@ def _writes_only(run):
 
 def register_torch_ops():
     """Register torch.ops.deuce.flash_attn_with_kvcache and .trtllm_batch_decode_with_kv_cache, each
-    also as *_out writing the keyword tensors out and lse. Imports torch; a second call does nothing.
+    also as *_out writing the keyword tensors out and lse. Imports torch; calling twice is harmless.
 
     Differs from the functions: (out, lse) always; window_left and window_right in place of
     window_size; cache_length for an int; bmm1_scale_tensor and bmm2_scale_tensor for tensors.

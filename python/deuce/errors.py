@@ -71,5 +71,6 @@ class Hazard(Error):
     status = 8
 
 
-BY_STATUS = {kind.status: kind for kind in (InvalidArgument, Unsupported, WorkspaceTooSmall, NoDevice,
-                                            DeviceFault, RuntimeFailure, VersionMismatch, Hazard)}
+BY_STATUS = {kind.status: kind for kind in (
+    InvalidArgument, Unsupported, WorkspaceTooSmall, NoDevice, DeviceFault, RuntimeFailure,
+    VersionMismatch, Hazard)}

@@ -52,14 +52,14 @@ def cache_axes(kv_layout):
 
 
 def _query(options, q, cu_q_len):
-    """The facts of a Request that follow from the query: padded (b, s, h, d) or packed (t, h, d)."""
+    """The facts of a Request that follow from the query, (b, s, h, d) or packed (t, h, d)."""
     if cu_q_len is None:
         expect_rank(q, 4, "(batch, tokens, heads, head dim)")
         batch, q_len, heads, _ = q.shape
         if options.max_seqlen_q not in (None, q_len):
-            raise errors.InvalidArgument(f"max_seqlen_q is {options.max_seqlen_q} but q has {q_len} "
-                                         "tokens per request and there is no cu_seqlens_q",
-                                         "max_seqlen_q", options.max_seqlen_q)
+            raise errors.InvalidArgument(
+                f"max_seqlen_q is {options.max_seqlen_q} but q has {q_len} tokens per request and "
+                "there is no cu_seqlens_q", "max_seqlen_q", options.max_seqlen_q)
         return dict(batch=batch, q_len=q_len, q_form="bsh", lse_form="bhs",
                     out_shape=q.shape, lse_shape=(batch, heads, q_len))
     expect_rank(q, 3, "(tokens, heads, head dim) with cu_seqlens_q")
@@ -114,8 +114,9 @@ def _check_tuning(scheduler_metadata, pack_gqa):
         raise errors.Unsupported("scheduler_metadata comes from another library: pass None or what "
                                  "deuce.get_scheduler_metadata returns", "scheduler_metadata")
     if pack_gqa is not None and pack_gqa is not True:
-        raise errors.Unsupported(f"pack_gqa is {pack_gqa!r}: rows are always packed, pass None or True",
-                                 "pack_gqa", pack_gqa)
+        raise errors.Unsupported(
+            f"pack_gqa is {pack_gqa!r}: rows are always packed, pass None or True", "pack_gqa",
+            pack_gqa)
 
 
 def flash_attn_with_kvcache(
@@ -143,7 +144,8 @@ def flash_attn_with_kvcache(
     returns: out, or (out, lse) with return_softmax_lse: out as q but with V's head dimension, LSE
         natural, float32, (batch, q heads, tokens) or (q heads, all tokens).
     errors: deuce.Error and its subclasses, each naming the argument; nothing is written then.
-    Thread-safe. Capturable in a CUDA graph once the same call has run eagerly. Does not synchronise.
+    Thread-safe. Capturable in a CUDA graph once the same call has run eagerly. Does not
+        synchronise.
     All other parameters: docs/python.md. Source of the meaning: FlashAttention 2 and 3.
     """
     if positional:
@@ -164,13 +166,14 @@ def flash_attn_with_kvcache(
     if s_aux is not None or learnable_sink is not None:
         sinks = _refuse.one_name(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
     if cache_batch_idx is not None and block_table is not None:
-        raise errors.Unsupported("cache_batch_idx is given with a page table: the table says where the "
-                                 "keys are, pass None", "cache_batch_idx")
+        raise errors.Unsupported(
+            "cache_batch_idx is given with a page table: the table says where the keys are, pass "
+            "None", "cache_batch_idx")
     lengths, length = _refuse.length(cache_seqlens, "cache_seqlens")
     options = _Options(max_seqlen_q, max_seqlen_k, softmax_scale, causal,
                        window_size if type(window_size) is tuple else _config.window(window_size),
-                       softcap, num_splits, split_kv_len, score_slots, sm_margin, backend, kv_layout,
-                       q_dtype, kv_dtype)
+                       softcap, num_splits, split_kv_len, score_slots, sm_margin, backend,
+                       kv_layout, q_dtype, kv_dtype)
     out, softmax_lse = decode(
         _KVCACHE, options, q, k_cache, v_cache, out=out, lse=softmax_lse,
         want_lse=return_softmax_lse, kv_len=lengths, kv_len_all=length, kv_start=cache_leftpad,
@@ -208,8 +211,8 @@ def flash_attn_varlen_func(
         _refuse.positional("flash_attn_varlen_func", positional,
                            "such as cu_seqlens_q=, max_seqlen_q= or seqused_k=")
     _refuse.unless_default(
-        dropout_p=(dropout_p, 0.0), alibi_slopes=(alibi_slopes, None), q_v=(q_v, None), qv=(qv, None),
-        score_mod=(score_mod, None), mask_mod=(mask_mod, None),
+        dropout_p=(dropout_p, 0.0), alibi_slopes=(alibi_slopes, None), q_v=(q_v, None),
+        qv=(qv, None), score_mod=(score_mod, None), mask_mod=(mask_mod, None),
         block_sparse_tensors=(block_sparse_tensors, None),
         gather_kv_indices=(gather_kv_indices, None), aux_tensors=(aux_tensors, None),
         aux_scalars=(aux_scalars, None), return_attn_probs=(return_attn_probs, False),
@@ -221,19 +224,20 @@ def flash_attn_varlen_func(
     starts = None
     if cu_seqlens_k is not None:
         if table is not None or seqused_k is not None:
-            raise errors.Unsupported("cu_seqlens_k is given with "
-                                     f"{'seqused_k' if table is None else 'a page table'}: pass one of "
-                                     "them", "cu_seqlens_k")
+            raise errors.Unsupported(
+                f"cu_seqlens_k is given with {'seqused_k' if table is None else 'a page table'}: "
+                "pass one of them", "cu_seqlens_k")
         starts, seqused_k = cu_seqlens_k[:-1], cu_seqlens_k[1:]
     elif len(k.shape) == 3:
         raise errors.InvalidArgument("cu_seqlens_k is required with packed keys", "cu_seqlens_k")
     if cu_seqlens_k is not None and len(k.shape) != 3:
-        raise errors.InvalidArgument(f"k has shape {tuple(k.shape)}: with cu_seqlens_k packed keys (all "
-                                     "keys, KV heads, head dim) are needed", "k")
+        raise errors.InvalidArgument(
+            f"k has shape {tuple(k.shape)}: with cu_seqlens_k packed keys (all keys, KV heads, "
+            "head dim) are needed", "k")
     options = _Options(max_seqlen_q, max_seqlen_k, softmax_scale, causal,
                        (-1, -1) if window_size is None else _config.window(window_size), softcap,
-                       num_splits, split_kv_len, score_slots, sm_margin, backend, kv_layout, q_dtype,
-                       kv_dtype)
+                       num_splits, split_kv_len, score_slots, sm_margin, backend, kv_layout,
+                       q_dtype, kv_dtype)
     lengths, length = _refuse.length(seqused_k, "seqused_k")
     want_lse = return_softmax_lse or return_lse
     out, softmax_lse = decode(

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode attention in FlashInfer's shape: a wrapper with plan and run, and the single-request call.
 
-plan() here copies nothing to the host and reads no length: it keeps the index tensors and fixes what
-shapes the kernel; run() reads lengths and tables where they lie. The LSE is base 2, as theirs.
+plan() here copies nothing to the host and reads no length: it keeps the index tensors and fixes
+what shapes the kernel; run() reads lengths and tables where they lie. The LSE is base 2, as theirs.
 """
 import ctypes
 from typing import NamedTuple
 
-from . import _abi, _config, _refuse, errors
+from . import _abi, _config, _refuse, _tensor, errors
 from ._decode import decode
 from ._library import library, raise_status
 from ._plan import WORKSPACE_ALIGNMENT
@@ -73,14 +73,28 @@ def _build(options, layouts):
 
 _NAMES = {"sink": "sinks", "q_dtype": "q_data_type", "kv_dtype": "kv_data_type"}
 _BATCH = Entry({**_NAMES, "k": "paged_kv_cache", "v": "paged_kv_cache", "page_indptr": "indptr",
-                "page_indices": "indices", "block_table": "block_tables", "kv_len": "seq_lens"}, _build)
+                "page_indices": "indices", "block_table": "block_tables",
+                "kv_len": "seq_lens"}, _build)
 
 
 def _data_type(value, name):
     if str(value).rpartition(".")[2] in ("uint8", "<class 'numpy.uint8'>"):
-        raise errors.Unsupported(f"{name} is uint8 (NVFP4): not supported by any backend; for fp8 bytes "
-                                 "name the fp8 type", name, value)
+        raise errors.Unsupported(
+            f"{name} is uint8 (NVFP4): not supported by any backend; for fp8 bytes name the fp8 "
+            "type", name, value)
     return _config.dtype_name(value, name)
+
+
+def _split_tokens(pages, page_size):
+    """split_kv_len of a fixed split given in pages."""
+    if pages is None:
+        return 0
+    tokens = _config.integer(pages, "fixed_split_size") * page_size
+    if tokens <= 0 or tokens % 128:
+        raise errors.InvalidArgument(
+            f"fixed_split_size is {pages} pages of {page_size} tokens: a multiple of 128 tokens is "
+            "needed", "fixed_split_size", pages)
+    return tokens
 
 
 def host_scale(value, name, dtype):
@@ -89,8 +103,9 @@ def host_scale(value, name, dtype):
         return 1.0
     number = _config.factor(value, name)
     if number != 1.0 and not dtype.startswith("float8"):
-        raise errors.InvalidArgument(f"{name} is {number} but the tensor is {dtype}: only fp8 tensors "
-                                     "have scales, pass None or 1.0", name, value)
+        raise errors.InvalidArgument(
+            f"{name} is {number} but the tensor is {dtype}: only fp8 tensors have scales, pass "
+            "None or 1.0", name, value)
     return number
 
 
@@ -157,26 +172,22 @@ class BatchDecodeWithPagedKVCacheWrapper:
         _refuse.unless_default(pos_encoding_mode=(pos_encoding_mode, "NONE"),
                                rope_scale=(rope_scale, None), rope_theta=(rope_theta, None))
         if data_type is not None:
-            raise errors.Unsupported("data_type is given: name q_data_type and kv_data_type", "data_type")
+            raise errors.Unsupported(
+                "data_type is given: name q_data_type and kv_data_type", "data_type")
         q_dtype = _data_type(q_data_type, "q_data_type")
         kv_dtype = q_dtype if kv_data_type is None else _data_type(kv_data_type, "kv_data_type")
         batch = len(indptr) - 1
         if block_tables is not None and seq_lens is None:
             raise errors.InvalidArgument("seq_lens is required with block_tables", "seq_lens")
         columns = len(indices) if block_tables is None else block_tables.shape[1]
-        page_size, q_len = (_config.integer(value, name) for value, name in (
-            (page_size, "page_size"), (q_len_per_req, "q_len_per_req")))
+        page_size, q_len, window_right = (_config.integer(value, name) for value, name in (
+            (page_size, "page_size"), (q_len_per_req, "q_len_per_req"),
+            (window_right, "window_right")))
         if page_size < 1:
-            raise errors.InvalidArgument(f"page_size is {page_size}: it must be 1 or more", "page_size")
+            raise errors.InvalidArgument(
+                f"page_size is {page_size}: it must be 1 or more", "page_size")
         if self._use_cuda_graph:
             columns = len(self._buffers[1])  # a replay may use every index of the buffer
-        split = 0
-        if fixed_split_size is not None:
-            split = _config.integer(fixed_split_size, "fixed_split_size") * page_size
-            if split <= 0 or split % 128:
-                raise errors.InvalidArgument(
-                    f"fixed_split_size is {fixed_split_size} pages of {page_size} tokens: a multiple of "
-                    "128 tokens is needed", "fixed_split_size", fixed_split_size)
         options = _Options(
             batch=batch, q_len=q_len, num_q_heads=num_qo_heads, num_kv_heads=num_kv_heads,
             head_dim=head_dim, page_size=page_size, max_kv_len=_config.bound(columns * page_size),
@@ -185,33 +196,38 @@ class BatchDecodeWithPagedKVCacheWrapper:
             causal=int(q_len > 1 and window_right == 0), window_left=window_left,
             window_right=window_right or -1, softcap=logits_soft_cap or 0.0,
             softmax_scale=_config.softmax_scale(sm_scale, "sm_scale"),
-            num_splits=int(bool(disable_split_kv)), split_kv_len=split, backend=self._backend, flags=0)
-        self._config = self._check(options)
+            num_splits=int(bool(disable_split_kv)),
+            split_kv_len=_split_tokens(fixed_split_size, page_size), backend=self._backend, flags=0)
+        self._config = self._check(options, indptr)
         if block_tables is not None:
             indptr = indices = last_page_len = None
         self._tables = self._placed(indptr, indices, last_page_len, non_blocking)
         self._block_tables, self._seq_lens = (
-            _on_device(tensor, self._workspace, non_blocking) for tensor in (block_tables, seq_lens))
+            _on_device(tensor, self._workspace, non_blocking)
+            for tensor in (block_tables, seq_lens))
         self._options = options
 
     begin_forward = plan
 
-    def _check(self, options):
-        on_cuda = getattr(getattr(self._workspace, "device", None), "type", "cpu") == "cuda"
+    def _check(self, options, indptr):
+        """The config of the coming runs, refused here if no run of it would be accepted."""
+        home = ("indptr", indptr) if self._workspace is None else ("float_workspace_buffer",
+                                                                   self._workspace)
+        device = _tensor.device_of(*home)
         config = _config.make_config(
             num_q_heads=options.num_q_heads, num_kv_heads=options.num_kv_heads,
             head_dim_qk=options.head_dim, head_dim_v=options.head_dim, q_dtype=options.q_dtype,
             kv_dtype=options.kv_dtype, out_dtype=options.out_dtype or 0,
             page_size=options.page_size, max_batch=_config.bound(options.batch),
-            max_q_len=max(options.q_len, 1),
-            device_type=_abi.DEVICE_CUDA if on_cuda else _abi.DEVICE_CPU, **options.config())
+            max_q_len=max(options.q_len, 1), device_type=device[0],
+            device_id=device[1] if device[0] == _abi.DEVICE_CUDA else -1, **options.config())
         status = library.deuce_decode_check(config)
         if status:
             raise_status(status, config)
         return config
 
     def workspace_size(self):
-        """(bytes, 0): what float_workspace_buffer must hold for the last plan(), wherever it begins.
+        """(bytes, 0): what float_workspace_buffer must hold for the last plan(), at any address.
         FlashInfer's second number is for its integer workspace, which does not exist here."""
         if self._options is None:
             raise errors.InvalidArgument("plan() has not been called", "plan")
@@ -222,6 +238,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         return size.value + WORKSPACE_ALIGNMENT - 1, 0
 
     def _placed(self, indptr, indices, last_page_len, non_blocking):
+        """The tables that run() will read: as given, or copied into the buffers for graphs."""
         tensors = [_on_device(tensor, self._workspace, non_blocking)
                    for tensor in (indptr, indices, last_page_len)]
         if not self._use_cuda_graph or indptr is None:
@@ -259,11 +276,13 @@ class BatchDecodeWithPagedKVCacheWrapper:
         if options is None:
             raise errors.InvalidArgument("plan() has not been called", "plan")
         if args:
-            raise errors.Unsupported("positional arguments after paged_kv_cache belong to jit_args: not "
-                                     "supported by any backend", "args")
+            raise errors.Unsupported(
+                "positional arguments after paged_kv_cache belong to jit_args: not supported by "
+                "any backend", "args")
         if skip_softmax_threshold_scale_factor is not None or kv_cache_sf is not None:
-            _refuse.unless_default(kv_cache_sf=(kv_cache_sf, None), skip_softmax_threshold_scale_factor=(
-                skip_softmax_threshold_scale_factor, None))
+            _refuse.unless_default(
+                kv_cache_sf=(kv_cache_sf, None),
+                skip_softmax_threshold_scale_factor=(skip_softmax_threshold_scale_factor, None))
         if window_left is not None:
             _planned("window_left", window_left, options.window_left)
         if q_len_per_req is not None:

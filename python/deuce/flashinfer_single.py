@@ -60,8 +60,8 @@ def single_decode_with_kv_cache(
 
     q: (q heads, d). k, v: (keys, KV heads, d), or (KV heads, keys, d) with kv_layout "HND"; any
         strides, the last dimension contiguous; read in place.
-    q_scale, k_scale, v_scale: host numbers for fp8 tensors. window_left: keys before the own one, -1
-        = all. logits_soft_cap: None or 0 = off. sm_scale: None = 1 / sqrt(d).
+    q_scale, k_scale, v_scale: host numbers for fp8 tensors. window_left: keys before the own one,
+        -1 = all. logits_soft_cap: None or 0 = off. sm_scale: None = 1 / sqrt(d).
     use_tensor_cores has no meaning here, by its own definition as a hint.
     returns: out (q heads, d of v), or (out, lse) with return_lse; lse float32, base 2, (q heads,).
     errors: deuce.Error and its subclasses; nothing is written then. Thread-safe. Does not
@@ -72,7 +72,8 @@ def single_decode_with_kv_cache(
     score_scale = (_scale(q_scale, "q_scale", q, "q", q_dtype, "q_dtype")
                    * _scale(k_scale, "k_scale", k, "k", kv_dtype, "kv_dtype"))
     out_scale = _scale(v_scale, "v_scale", v, "v", kv_dtype, "kv_dtype")
-    options = _Options(kv_layout, window_left, logits_soft_cap, sm_scale, backend, q_dtype, kv_dtype)
+    options = _Options(kv_layout, window_left, logits_soft_cap, sm_scale, backend, q_dtype,
+                       kv_dtype)
     out, lse = decode(_ENTRY, options, q, k, v, out=out, lse=lse, want_lse=return_lse,
                       score_scale=score_scale, out_scale=out_scale, workspace=workspace,
                       stream=stream)

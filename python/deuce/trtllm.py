@@ -38,18 +38,21 @@ def _query(options, q, lengths, cu_q_len):
         if options.max_q_len is None:
             raise errors.InvalidArgument("max_q_len is required with cum_seq_lens_q", "max_q_len")
         if options.q_len_per_req not in (None, 1):
-            raise errors.InvalidArgument(f"q_len_per_req is {options.q_len_per_req} and cum_seq_lens_q "
-                                         "is given: pass one of them", "q_len_per_req")
+            raise errors.InvalidArgument(
+                f"q_len_per_req is {options.q_len_per_req} and cum_seq_lens_q is given: pass one "
+                "of them", "q_len_per_req")
         return cu_q_len.shape[0] - 1, _config.integer(options.max_q_len, "max_q_len")
     q_len = 1 if options.q_len_per_req is None else _config.integer(options.q_len_per_req,
                                                                     "q_len_per_req")
     if options.max_q_len not in (None, q_len):
-        raise errors.InvalidArgument(f"max_q_len is {options.max_q_len} but q_len_per_req is {q_len} and "
-                                     "there is no cum_seq_lens_q", "max_q_len", options.max_q_len)
+        raise errors.InvalidArgument(
+            f"max_q_len is {options.max_q_len} but q_len_per_req is {q_len} and there is no "
+            "cum_seq_lens_q", "max_q_len", options.max_q_len)
     batch = lengths.shape[0]
     if q.shape[0] != batch * q_len:
-        raise errors.InvalidArgument(f"query has {q.shape[0]} tokens: {batch} requests of {q_len} are "
-                                     "needed", "query", q.shape)
+        raise errors.InvalidArgument(
+            f"query has {q.shape[0]} tokens: {batch} requests of {q_len} are needed", "query",
+            q.shape)
     return batch, q_len
 
 
@@ -59,8 +62,9 @@ def _spread(layouts, field, batch, kv_heads):
     if layout is None:
         return
     if any(extent != 1 for extent in layout.shape):
-        raise errors.InvalidArgument(f"{layout.name} has shape {layout.shape}: a number or a tensor of "
-                                     "one element is needed", layout.name, layout.shape)
+        raise errors.InvalidArgument(
+            f"{layout.name} has shape {layout.shape}: a number or a tensor of one element is "
+            "needed", layout.name, layout.shape)
     layouts[field] = Layout(layout.name, layout.dtype, (batch, kv_heads), (0, 0), layout.device)
 
 
@@ -110,20 +114,20 @@ def trtllm_batch_decode_with_kv_cache(
         split_kv_len=0, score_slots=0, q_dtype=None, kv_dtype=None, stream=None):
     """Attention of the newest tokens of each request against a paged KV cache.
 
-    query: (batch * q_len_per_req, q heads, d), or (all tokens, q heads, d) with cum_seq_lens_q int32
-        (batch + 1,) and max_q_len.
-    kv_cache: (k, v) of (pages, KV heads, page size, d), kv_layout "NHD" swaps the middle two; or one
-        5-D tensor with 2 in dimension 1. Read in place.
+    query: (batch * q_len_per_req, q heads, d), or (all tokens, q heads, d) with cum_seq_lens_q
+        int32 (batch + 1,) and max_q_len.
+    kv_cache: (k, v) of (pages, KV heads, page size, d), kv_layout "NHD" swaps the middle two; or
+        one 5-D tensor with 2 in dimension 1. Read in place.
     workspace_buffer: any contiguous tensor on the device of query, not necessarily zeroed; None =
         Deuce keeps its own.
-    block_tables: int32 (batch, columns). seq_lens: int32 (batch,), read when the kernel runs; at most
-        max_seq_len keys are visible in a request.
-    bmm1_scale: q scale * k scale * softmax scale; a number, or for an fp8 cache a one-element float32
-        tensor read when the kernel runs. bmm2_scale: v scale, likewise.
-    returns: out (tokens, q heads, d), or (out, lse) with return_lse; LSE base 2, float32, (tokens, q
-        heads). Causal whenever a request has several tokens.
-    errors: deuce.Error and its subclasses; nothing is written then. Thread-safe. Capturable once the
-        same call has run eagerly. Does not synchronise. Source of the meaning: FlashInfer.
+    block_tables: int32 (batch, columns). seq_lens: int32 (batch,), read when the kernel runs; at
+        most max_seq_len keys are visible in a request.
+    bmm1_scale: q scale * k scale * softmax scale; a number, or for an fp8 cache a one-element
+        float32 tensor read when the kernel runs. bmm2_scale: v scale, likewise.
+    returns: out (tokens, q heads, d), or (out, lse) with return_lse; LSE base 2, float32, (tokens,
+        q heads). Causal whenever a request has several tokens.
+    errors: deuce.Error and its subclasses; nothing is written then. Thread-safe. Capturable once
+        the same call has run eagerly. Does not synchronise. Source of the meaning: FlashInfer.
     """
     _refuse.unless_default(
         o_sf_scale=(o_sf_scale, None), o_sf_vec_size=(o_sf_vec_size, None), mask=(mask, None),
@@ -134,11 +138,13 @@ def trtllm_batch_decode_with_kv_cache(
         enable_block_sparse_attention=(enable_block_sparse_attention, False),
         bf16q_fp8kv_transform_mode=(bf16q_fp8kv_transform_mode, None))
     if out_dtype == "nvfp4":
-        raise errors.Unsupported("out_dtype is 'nvfp4': not supported by any backend, pass bfloat16, "
-                                 "float16 or float32", "out_dtype", out_dtype)
+        raise errors.Unsupported(
+            "out_dtype is 'nvfp4': not supported by any backend, pass bfloat16, float16 or float32",
+            "out_dtype", out_dtype)
     if isinstance(sinks, (list, tuple)):
         if len(sinks) != 1:
-            raise errors.InvalidArgument(f"sinks has {len(sinks)} members: one tensor is needed", "sinks")
+            raise errors.InvalidArgument(
+                f"sinks has {len(sinks)} members: one tensor is needed", "sinks")
         sinks = sinks[0]
     k_cache, v_cache = _refuse.kv_pair(kv_cache, "kv_cache")
     score_tensor, score_scale = _scale(bmm1_scale, "bmm1_scale")

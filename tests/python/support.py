@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared by the Python tests: attention in double precision by its definition, and small problems.
 
-attend() is written from the semantics table (docs), not from the library; it must stay that way, for
-it judges the entry points.
+attend() is written from the semantics table (docs), not from the library; it must stay that way,
+for it judges the entry points.
 """
 import math
 import os
@@ -29,7 +29,8 @@ def needs_numpy():
         raise unittest.SkipTest("NumPy is not installed")
 
 
-def attend(q, k, v, *, scale=None, causal=False, left=-1, right=-1, softcap=0.0, sink=None, start=0):
+def attend(q, k, v, *, scale=None, causal=False, left=-1, right=-1, softcap=0.0, sink=None,
+           start=0):
     """One request: q (tokens, q heads, d), k and v (keys, KV heads, d); returns (out, natural lse).
 
     k and v end with the last live key; keys before `start` are dead.
@@ -89,8 +90,8 @@ class Case(unittest.TestCase):
         same = (found == expected) | near
         if not same.all():
             where = tuple(np.argwhere(~same)[0])
-            self.fail(f"{what} at {where}: {found[where]} is not {expected[where]}; {(~same).sum()} of "
-                      f"{same.size} differ")
+            self.fail(f"{what} at {where}: {found[where]} is not {expected[where]}; "
+                      f"{(~same).sum()} of {same.size} differ")
 
     def assertRefused(self, kind, field, function, *arguments, **keywords):
         """function raises `kind`, whose .field is `field` and whose sentence names it."""

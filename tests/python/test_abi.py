@@ -46,7 +46,8 @@ class Abi(unittest.TestCase):
                               "int main(void) {" + "\n".join(lines) + "return 0; }\n")
             subprocess.run([COMPILER, "-std=c11", f"-I{HEADER.parent.parent}", str(source), "-o",
                             str(program)], check=True)
-            output = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+            output = subprocess.run([str(program)], check=True, capture_output=True,
+                                    text=True).stdout
         for line in output.splitlines():
             name, field, offset, size = line.split()
             struct = STRUCTS[name]
@@ -69,9 +70,10 @@ class Abi(unittest.TestCase):
                    in re.findall(r"(DEUCE_[A-Z0-9_]+)\s*=\s*(\d+)", CODE)}
         backends = {name: numbers["DEUCE_BACKEND_" + name.upper()] for name in _abi.BACKENDS}
         self.assertEqual(backends, _abi.BACKENDS)
-        self.assertEqual([numbers["DEUCE_" + name] for name in ("F32", "F16", "BF16", "E4M3", "E5M2")],
-                         [_abi.DTYPES[name] for name in ("float32", "float16", "bfloat16",
-                                                         "float8_e4m3fn", "float8_e5m2")])
+        self.assertEqual(
+            [numbers["DEUCE_" + name] for name in ("F32", "F16", "BF16", "E4M3", "E5M2")],
+            [_abi.DTYPES[name] for name in ("float32", "float16", "bfloat16", "float8_e4m3fn",
+            "float8_e5m2")])
         flags = {name: value for name, value in numbers.items() if name.startswith("DEUCE_FLAG_")}
         self.assertEqual(flags, {"DEUCE_FLAG_" + name: getattr(_abi, "FLAG_" + name)
                                  for name in ("TRACE", "WORKSPACE_KEPT", "PDL")})

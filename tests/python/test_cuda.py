@@ -88,7 +88,8 @@ class Cuda(support.Case):
         self.lengths = (300, 1, 77)
         self.q = rng.standard_normal((3, 1, 8, 128)).astype(np.float16)
         k, v = rng.standard_normal((2, 3, 300, 2, 128)).astype(np.float16)
-        self.wanted = np.stack([attend(self.q[b], k[b, :n], v[b, :n])[0] for b, n in enumerate(self.lengths)])
+        self.wanted = np.stack([attend(self.q[b], k[b, :n], v[b, :n])[0]
+                                for b, n in enumerate(self.lengths)])
         pools = support.paged(rng, k, v, self.lengths, 16)
         self.k, self.v, self.table = map(OnDevice, pools)
         self.kv_len = OnDevice(np.array(self.lengths, np.int32))

@@ -40,8 +40,8 @@ class FlashAttnWithKvcache(support.Case):
 
     def test_contiguous_cache_matches_attention_by_definition(self):
         for backend in HOST_BACKENDS:
-            for tokens, options in ((1, {}), (3, dict(causal=True)), (2, dict(softcap=2.0, scale=0.3)),
-                                    (2, dict(left=5, right=0)), (3, dict(left=9, right=1))):
+            for tokens, options in ((1, {}), (3, dict(causal=True)), (2, dict(left=5, right=0)),
+                                    (3, dict(left=9, right=1)), (2, dict(softcap=2.0, scale=0.3))):
                 with self.subTest(backend=backend, tokens=tokens, **options):
                     problem = Problem(tokens)
                     out, lse = deuce.flash_attn_with_kvcache(
@@ -59,9 +59,11 @@ class FlashAttnWithKvcache(support.Case):
         wanted, _ = problem.expected(causal=True)
         for backend in HOST_BACKENDS:
             for page in (1, 8, 24):
-                k, v, table = support.paged(problem.rng, problem.k, problem.v, problem.lengths, page)
+                *caches, table = support.paged(problem.rng, problem.k, problem.v, problem.lengths,
+                                               page)
                 for layout in ("NHD", "HND"):
-                    caches = (k, v) if layout == "NHD" else [c.transpose(0, 2, 1, 3).copy() for c in (k, v)]
+                    if layout == "HND":
+                        caches = [cache.transpose(0, 2, 1, 3).copy() for cache in caches]
                     with self.subTest(backend=backend, page=page, layout=layout):
                         out = deuce.flash_attn_with_kvcache(
                             problem.q, *caches, cache_seqlens=problem.kv_len, block_table=table,
@@ -153,7 +155,8 @@ class FlashAttnWithKvcache(support.Case):
 
     def test_different_head_dimensions_of_k_and_v(self):
         rng = np.random.default_rng(3)
-        q, k = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 1, 4, 64), (1, 20, 2, 64)))
+        q, k = (rng.standard_normal(shape).astype(np.float32)
+                for shape in ((1, 1, 4, 64), (1, 20, 2, 64)))
         v = rng.standard_normal((1, 20, 2, 32)).astype(np.float32)
         out = deuce.flash_attn_with_kvcache(q, k, v, backend="reference")
         self.assertClose(out[0], attend(q[0], k[0], v[0])[0])
@@ -214,7 +217,8 @@ class FlashInferWrapper(support.Case):
             self.assertClose(lse, wanted_lse.reshape(-1, 6) * LOG2_E)
             both = np.stack([k, v], axis=1)
             self.assertTrue((wrapper.run(q, both) == out).all())
-            wrapper.plan(*tables, 6, 2, 64, 8, q_data_type="float32", q_len_per_req=2, window_right=-1)
+            wrapper.plan(*tables, 6, 2, 64, 8, q_data_type="float32", q_len_per_req=2,
+                         window_right=-1)
             self.assertClose(wrapper.run(q, (k, v)), problem.expected()[0].reshape(-1, 6, 64))
 
     def test_graph_buffers_are_filled_by_plan_and_read_by_run(self):
@@ -238,8 +242,8 @@ class FlashInferWrapper(support.Case):
         k, v, table = support.paged(problem.rng, problem.k, problem.v, problem.lengths, 8)
         for backend in HOST_BACKENDS:
             wrapper = deuce.BatchDecodeWithPagedKVCacheWrapper(None, backend=backend)
-            wrapper.plan(np.zeros(4, np.int32), np.zeros(0, np.int32), np.zeros(3, np.int32), 6, 2, 64, 8,
-                         q_data_type="float32", block_tables=table, seq_lens=problem.kv_len)
+            wrapper.plan(np.zeros(4, np.int32), np.zeros(0, np.int32), np.zeros(3, np.int32), 6, 2,
+                         64, 8, q_data_type="float32", block_tables=table, seq_lens=problem.kv_len)
             self.assertClose(wrapper.run(problem.q[:, 0], (k, v)), problem.expected()[0][:, 0])
 
     def test_single_decode_in_both_orders(self):
@@ -247,7 +251,8 @@ class FlashInferWrapper(support.Case):
         q, k, v = problem.q[0, 0], problem.k[0], problem.v[0]
         wanted, wanted_lse = attend(q[None], k, v, softcap=3.0, left=20)
         for backend in HOST_BACKENDS:
-            for layout, keys, values in (("NHD", k, v), ("HND", k.swapaxes(0, 1), v.swapaxes(0, 1))):
+            for layout, keys, values in (("NHD", k, v),
+                                         ("HND", k.swapaxes(0, 1), v.swapaxes(0, 1))):
                 out, lse = deuce.single_decode_with_kv_cache(
                     q, keys, values, layout, window_left=20, logits_soft_cap=3.0, return_lse=True,
                     backend=backend)
@@ -281,8 +286,8 @@ class TrtllmShape(support.Case):
         for backend in HOST_BACKENDS:
             lse = np.zeros((3, 6), np.float32)
             deuce.trtllm_batch_decode_with_kv_cache(
-                problem.q[:, 0], (k, v), None, table, problem.kv_len, 70, 0.125, kv_layout="NHD", lse=lse,
-                backend=backend)
+                problem.q[:, 0], (k, v), None, table, problem.kv_len, 70, 0.125, kv_layout="NHD",
+                lse=lse, backend=backend)
             self.assertClose(lse, problem.expected()[1][:, 0] * LOG2_E)
 
 

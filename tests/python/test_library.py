@@ -14,6 +14,9 @@ import deuce
 import support
 from deuce import _library
 
+# What the call in the test of explain() amounts to.
+CONFIG = dict(num_q_heads=4, num_kv_heads=2, head_dim_qk=16, head_dim_v=16, q_dtype="float32",
+              kv_dtype="float32", max_batch=2, max_q_len=1, max_kv_len=32)
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
@@ -21,8 +24,8 @@ def importing(library):
     """stderr of a fresh interpreter that imports deuce with DEUCE_LIBRARY set."""
     environment = {**os.environ, "DEUCE_LIBRARY": str(library)}
     environment.pop("LD_PRELOAD", None)
-    run = subprocess.run([sys.executable, "-c", "import deuce"], env=environment, capture_output=True,
-                         text=True)
+    run = subprocess.run([sys.executable, "-c", "import deuce"], env=environment,
+                         capture_output=True, text=True)
     return run.stderr if run.returncode else ""
 
 
@@ -82,7 +85,8 @@ class Library(support.Case):
 
     @unittest.skipUnless(COMPILER, "no C compiler")
     def test_a_library_that_is_not_deuce(self):
-        self.assertIn("is not a Deuce library", importing(self.compiled("int other(void) { return 1; }")))
+        library = self.compiled("int other(void) { return 1; }")
+        self.assertIn("is not a Deuce library", importing(library))
 
     @unittest.skipUnless(COMPILER, "no C compiler")
     def test_a_library_of_another_abi(self):
@@ -116,8 +120,9 @@ class About(support.Case):
         self.assertTrue(shapes)
         common = dict(num_q_heads=8, num_kv_heads=1, max_batch=1, max_q_len=1, max_kv_len=64)
         for shape in shapes[::37]:
-            config = dict(common, backend=shape.backend, q_dtype=shape.q_dtype, kv_dtype=shape.kv_dtype,
-                          head_dim_qk=shape.head_dim, head_dim_v=shape.head_dim)
+            config = dict(common, backend=shape.backend, q_dtype=shape.q_dtype,
+                          kv_dtype=shape.kv_dtype, head_dim_qk=shape.head_dim,
+                          head_dim_v=shape.head_dim)
             for page in (0, shape.smallest_page):
                 try:
                     deuce.check(page_size=page, **config)
@@ -130,9 +135,7 @@ class About(support.Case):
         support.needs_numpy()
         np = support.np
         for backend in support.HOST_BACKENDS:
-            config = deuce.explain(backend=backend, num_q_heads=4, num_kv_heads=2, head_dim_qk=16,
-                                   head_dim_v=16, q_dtype="float32", kv_dtype="float32", max_batch=2,
-                                   max_q_len=1, max_kv_len=32)
+            config = deuce.explain(**CONFIG, backend=backend)
             out = np.full((2, 1, 4, 16), 7, np.float32)
             q, k = np.ones((2, 1, 4, 16), np.float32), np.ones((2, 20, 2, 16), np.float32)
             call = deuce.explain(deuce.flash_attn_with_kvcache, q, k, k, cache_seqlens=20, out=out,
@@ -144,9 +147,7 @@ class About(support.Case):
             self.assertTrue((out == 1).all(), "the call after explain() has to compute again")
 
     def test_check_accepts_what_runs(self):
-        self.assertIsNone(deuce.check(backend="reference", num_q_heads=4, num_kv_heads=2, head_dim_qk=16,
-                                      head_dim_v=16, q_dtype="float32", kv_dtype="bfloat16", max_batch=1,
-                                      max_q_len=1, max_kv_len=8))
+        self.assertIsNone(deuce.check(**CONFIG, backend="reference"))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ class Refused:
     library, which knows its range."""
 
     def __init__(self, value, kind=None, field=None, **given):
-        self.value, self.kind, self.field, self.given = value, kind or deuce.Unsupported, field, given
+        self.value, self.field, self.given = value, field, given
+        self.kind = kind or deuce.Unsupported
 
 
 class Written:
@@ -129,17 +130,17 @@ def varlen_rows():
                 return_softmax_lse=True)
     table = dict(seqused_k=ints(30, 21))
     fp8 = dict(k=eight_bits(3, 20, 2, 16), v=eight_bits(3, 20, 2, 16), kv_dtype="float8_e4m3fn")
-    packed = dict(k=draw(30, 2, 16), v=draw(30, 2, 16), seqused_k=None, cu_seqlens_k=ints(0, 12, 30))
+    packed = dict(k=draw(30, 2, 16), v=draw(30, 2, 16), seqused_k=None,
+                  cu_seqlens_k=ints(0, 12, 30))
+    good, other = (ints(*ids).reshape(2, 2) for ids in ((1, 0, 2, 1), (2, 0, 1, 1)))
     rows = {
         "q": Acts(draw(4, 4, 16)), "k": Acts(draw(3, 20, 2, 16)), "v": Acts(draw(3, 20, 2, 16)),
         "max_seqlen_q": Refused(1, deuce.InvalidArgument, "cu_q_len"),
         "cu_seqlens_q": Acts(ints(0, 1, 4)), "seqused_k": Acts(ints(20, 12)),
         "max_seqlen_k": Refused(5, deuce.InvalidArgument, "kv_len"),
         "cu_seqlens_k": Acts(ints(0, 13, 30), **packed),
-        "block_table": Acts(ints(2, 0, 1, 1).reshape(2, 2), block_table=ints(1, 0, 2, 1).reshape(2, 2),
-                            **table),
-        "page_table": Acts(ints(2, 0, 1, 1).reshape(2, 2), page_table=ints(1, 0, 2, 1).reshape(2, 2),
-                           **table),
+        "block_table": Acts(other, block_table=good, **table),
+        "page_table": Acts(other, page_table=good, **table),
         "softmax_scale": Acts(0.7), "causal": Acts(True), "window_size": Acts([3, -1]),
         "softcap": Acts(0.5), "q_descale": Acts(
             np.full((2, 2), 2, np.float32), q=eight_bits(4, 4, 16), q_dtype="float8_e5m2"),
@@ -147,8 +148,9 @@ def varlen_rows():
         "v_descale": Acts(np.full((2, 2), 2, np.float32), **fp8),
         "num_splits": Refused(999, deuce.InvalidArgument),
         "sm_margin": Refused(-1, deuce.InvalidArgument), "pack_gqa": Refused(False),
-        "scheduler_metadata": Refused(ints(1)), "s_aux": Acts(draw(4)), "learnable_sink": Acts(draw(4)),
-        "return_softmax_lse": Acts(False), "return_lse": Acts(True, return_softmax_lse=False),
+        "scheduler_metadata": Refused(ints(1)), "s_aux": Acts(draw(4)),
+        "learnable_sink": Acts(draw(4)), "return_softmax_lse": Acts(False),
+        "return_lse": Acts(True, return_softmax_lse=False),
         "out": Written(np.zeros((4, 4, 16), np.float32)),
         "softmax_lse": Written(np.zeros((4, 4), np.float32)),
         "kv_layout": Acts("HND", k=draw(3, 20, 20, 16), v=draw(3, 20, 20, 16), q=draw(4, 20, 16)),
@@ -175,7 +177,8 @@ def trtllm_rows():
                 workspace_buffer=None, block_tables=ints(1, 0, 2, 1).reshape(2, 2),
                 seq_lens=ints(30, 21), max_seq_len=32, q_len_per_req=2, return_lse=True)
     packed = dict(cum_seq_lens_q=ints(0, 2, 4), max_q_len=3, q_len_per_req=1)
-    fp8 = dict(kv_cache=(eight_bits(3, 2, 16, 16), eight_bits(3, 2, 16, 16)), kv_dtype="float8_e4m3fn")
+    fp8 = dict(kv_cache=(eight_bits(3, 2, 16, 16), eight_bits(3, 2, 16, 16)),
+               kv_dtype="float8_e4m3fn")
     rows = {
         "query": Acts(draw(4, 4, 16)), "kv_cache": Acts((draw(3, 2, 16, 16), draw(3, 2, 16, 16))),
         "workspace_buffer": Refused(np.zeros(0, np.uint8), deuce.Error, "bytes"),
@@ -216,7 +219,8 @@ def single_rows():
         "k_scale": Acts(2.0, **fp8), "v_scale": Acts(2.0, **fp8), "window_left": Acts(3),
         "logits_soft_cap": Acts(0.5), "sm_scale": Acts(0.7), "return_lse": Acts(False),
         "out": Written(np.zeros((4, 16), np.float32)), "lse": Written(np.zeros(4, np.float32)),
-        "q_dtype": Acts("float16", q=draw(4, 16).astype(np.float16).view(np.uint16), q_dtype="bfloat16"),
+        "q_dtype": Acts("float16", q=draw(4, 16).astype(np.float16).view(np.uint16),
+                        q_dtype="bfloat16"),
         "kv_dtype": Acts("float8_e5m2", **fp8),
         "workspace": Refused(np.zeros(0, np.uint8), deuce.Error, "bytes"),
         "pos_encoding_mode": Refused("ROPE_LLAMA"), "rope_scale": Refused(1.0),
@@ -230,8 +234,9 @@ def wrapper_rows():
     """The wrapper's three methods as one function of all their parameters."""
     draw, eight_bits, ints = tensors()
     base = dict(float_workspace_buffer=None, indptr=ints(0, 2, 4), indices=ints(1, 0, 2, 1),
-                last_page_len=ints(14, 5), num_qo_heads=4, num_kv_heads=2, head_dim=16, page_size=16,
-                q_data_type="float32", q_len_per_req=2, q=draw(4, 4, 16), return_lse=True,
+                last_page_len=ints(14, 5), num_qo_heads=4, num_kv_heads=2, head_dim=16,
+                page_size=16, q_data_type="float32", q_len_per_req=2, q=draw(4, 4, 16),
+                return_lse=True,
                 paged_kv_cache=(draw(3, 16, 2, 16), draw(3, 16, 2, 16)))
     fp8 = dict(paged_kv_cache=(eight_bits(3, 16, 2, 16), eight_bits(3, 16, 2, 16)),
                kv_data_type="float8_e4m3fn")
@@ -262,8 +267,9 @@ def wrapper_rows():
         "q_scale": Acts(2.0, q=eight_bits(4, 4, 16), q_data_type="float8_e4m3fn",
                         kv_data_type="float32"),
         "k_scale": Acts(2.0, **fp8), "v_scale": Acts(2.0, **fp8),
-        "out": Written(np.zeros((4, 4, 16), np.float32)), "lse": Written(np.zeros((4, 4), np.float32)),
-        "return_lse": Acts(False), "enable_pdl": Refused(True, deuce.Error, "flags"),
+        "out": Written(np.zeros((4, 4, 16), np.float32)),
+        "lse": Written(np.zeros((4, 4), np.float32)), "return_lse": Acts(False),
+        "enable_pdl": Refused(True, deuce.Error, "flags"),
         "run_window_left": Refused(5, planned, "window_left"),
         "run_q_len_per_req": Refused(1, planned, "q_len_per_req"), "sinks": Acts(draw(4)),
         "jit_args": Refused([1]), "pos_encoding_mode": Refused("ROPE_LLAMA"),
@@ -370,8 +376,9 @@ class EveryParameter(support.Case):
                          bits(function(**base, backend="reference", scheduler_metadata=token)))
         for name, value in (("cu_seqlens_k_new", ints(1)), ("max_seqlen_k_new", 1),
                             ("attention_chunk", 4), ("pack_gqa", False)):
-            self.assertRefused(deuce.Unsupported, name, deuce.get_scheduler_metadata, 2, 1, 20, 4, 2, 16,
-                               None, **{name: value})
+            self.assertRefused(
+                deuce.Unsupported, name, deuce.get_scheduler_metadata, 2, 1, 20, 4, 2, 16, None,
+                **{name: value})
 
     def test_positional_arguments_where_flash_attention_versions_disagree(self):
         function, base, _ = flash_rows()

@@ -17,8 +17,8 @@ def view(numbers, form, shape):
 
 
 def problem():
-    return {name: view([math.sin(3 * i + len(name) + shape[1]) for i in range(math.prod(shape))], "f", shape)
-            for name, shape in SHAPES.items()}
+    return {name: view([math.sin(3 * i + seed) for i in range(math.prod(shape))], "f", shape)
+            for seed, (name, shape) in enumerate(SHAPES.items())}
 
 
 def by_definition(q, k, v, length):
@@ -37,8 +37,8 @@ class PlainPython(support.Case):
     def test_memoryviews_in_a_memoryview_out(self):
         tensors = problem()
         for backend in support.HOST_BACKENDS:
-            out = deuce.flash_attn_with_kvcache(tensors["q"], tensors["k"], tensors["v"],
-                                                cache_seqlens=array.array("i", [2]), backend=backend)
+            out = deuce.flash_attn_with_kvcache(*tensors.values(), backend=backend,
+                                                cache_seqlens=array.array("i", [2]))
             self.assertEqual((out.shape, out.format), ((1, 1, 2, 8), "f"))
             for h, row in enumerate(by_definition(*tensors.values(), 2)):
                 for d, number in enumerate(row):
@@ -47,8 +47,8 @@ class PlainPython(support.Case):
     def test_sixteen_bit_floats_are_integers_here(self):
         ones = view([0x3F80] * 16, "H", SHAPES["q"])  # 1.0 in bfloat16
         keys = view([0x3F80] * 24, "H", SHAPES["k"])
-        out = deuce.flash_attn_with_kvcache(ones, keys, keys, q_dtype="bfloat16", kv_dtype="bfloat16",
-                                            backend="reference")
+        out = deuce.flash_attn_with_kvcache(ones, keys, keys, q_dtype="bfloat16",
+                                            kv_dtype="bfloat16", backend="reference")
         self.assertEqual((out.format, out[0, 0, 1, 7]), ("H", 0x3F80))
 
     def test_an_output_that_a_memoryview_cannot_hold_has_to_be_passed(self):
@@ -60,8 +60,9 @@ class PlainPython(support.Case):
 
     def test_lists_are_not_tensors(self):
         tensors = problem()
-        sentence = self.assertRefused(deuce.InvalidArgument, "cache_seqlens", deuce.flash_attn_with_kvcache,
-                                      *tensors.values(), cache_seqlens=[2])
+        sentence = self.assertRefused(
+            deuce.InvalidArgument, "cache_seqlens", deuce.flash_attn_with_kvcache,
+            *tensors.values(), cache_seqlens=[2])
         self.assertIn("is a list", sentence)
 
     def test_importing_deuce_imports_no_framework(self):

@@ -81,13 +81,14 @@ class Tensors(support.Case):
     @unittest.skipUnless(ml_dtypes, "ml_dtypes is not installed")
     def test_integers_that_hold_floats_give_the_same_bits(self):
         q, k, v = (tensor.astype(ml_dtypes.bfloat16) for tensor in (self.q, self.k, self.v))
-        held = self.call(q.view(np.uint16), k.view(np.uint16), v.view(np.uint16), q_dtype="bfloat16",
-                         kv_dtype="bfloat16")
+        held = self.call(q.view(np.uint16), k.view(np.uint16), v.view(np.uint16),
+                         q_dtype="bfloat16", kv_dtype="bfloat16")
         self.assertEqual(held.dtype, np.uint16)
         self.assertEqual(held.tobytes(), self.call(q, k, v).tobytes())
         k8, v8 = (tensor.astype(ml_dtypes.float8_e5m2) for tensor in (self.k, self.v))
-        self.assertEqual(self.call(q, k8.view(np.uint8), v8.view(np.int8), kv_dtype="float8_e5m2").tobytes(),
-                         self.call(q, k8, v8).tobytes())
+        self.assertEqual(
+            self.call(q, k8.view(np.uint8), v8.view(np.int8), kv_dtype="float8_e5m2").tobytes(),
+            self.call(q, k8, v8).tobytes())
 
     def test_dtypes_are_named_by_string_scalar_type_and_dtype(self):
         bits = self.q.astype(np.float16).view(np.uint16)
@@ -107,14 +108,16 @@ class Tensors(support.Case):
         self.assertClose(out, self.wanted)
 
     def test_dlpack_that_cannot_be_used_is_refused(self):
+        invalid, unsupported = deuce.InvalidArgument, deuce.Unsupported
+        read_only, wide = Exporter(np.zeros_like(self.q), flags=1), self.k.astype(np.float64)
         cases = [
-            (deuce.InvalidArgument, "out", dict(q=Exporter(self.q)), "cannot make a float32 tensor"),
-            (deuce.InvalidArgument, "out", dict(out=Exporter(np.zeros_like(self.q), flags=1)), "read-only"),
-            (deuce.Unsupported, "k_cache", dict(k=Exporter(self.k, flags=2)), "as a copy"),
-            (deuce.Unsupported, "k_cache", dict(k=Exporter(self.k, device=(10, 0))), "DLPack device"),
-            (deuce.InvalidArgument, "k_cache", dict(k=Exporter(self.k, device=(2, 0))),
+            (invalid, "out", dict(q=Exporter(self.q)), "cannot make a float32 tensor"),
+            (invalid, "out", dict(out=read_only), "read-only"),
+            (unsupported, "k_cache", dict(k=Exporter(self.k, flags=2)), "as a copy"),
+            (unsupported, "k_cache", dict(k=Exporter(self.k, device=(10, 0))), "DLPack device"),
+            (invalid, "k_cache", dict(k=Exporter(self.k, device=(2, 0))),
              "k_cache is on cuda:0 but q is on cpu"),
-            (deuce.InvalidArgument, "k_cache", dict(k=Exporter(self.k.astype(np.float64))), "64 bits"),
+            (invalid, "k_cache", dict(k=Exporter(wide)), "64 bits"),
         ]
         for kind, field, keywords, words in cases:
             with self.subTest(words):
@@ -122,8 +125,8 @@ class Tensors(support.Case):
 
     def test_cuda_array_interface_names_its_device(self):
         class Array:
-            __cuda_array_interface__ = {"data": (4096, False), "shape": (2, 40, 2, 32), "strides": None,
-                                        "typestr": "<f4", "version": 3}
+            __cuda_array_interface__ = {"data": (4096, False), "shape": (2, 40, 2, 32),
+                                        "strides": None, "typestr": "<f4", "version": 3}
         self.assertIn("is on cuda but q is on cpu",
                       self.assertRefused(deuce.InvalidArgument, "k_cache", self.call, k=Array()))
 

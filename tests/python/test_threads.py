@@ -98,7 +98,7 @@ class Threads(support.Case):
             self.assertClose(out[0], wanted)
 
     def test_splits_use_a_clean_workspace_every_time(self):
-        """Two plans take turns in one thread: partial results of one must not count for the other."""
+        """Plans take turns in one thread: partial results of one must not count for another."""
         for backend in HOST_BACKENDS:
             for seed in range(30):
                 keys = 200 + 37 * seed

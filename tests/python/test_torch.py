@@ -31,7 +31,7 @@ class Torch(support.Case):
         self.q = torch.randn(2, 2, 6, 64, dtype=torch.bfloat16)
         self.k, self.v = torch.randn(2, 2, 50, 2, 64, dtype=torch.bfloat16)
         self.lengths = torch.tensor([50, 17], dtype=torch.int32)
-        rows = [attend(*(x[b, :n].float().numpy() for x, n in ((self.q, 2), (self.k, size), (self.v, size))),
+        rows = [attend(self.q[b].float(), self.k[b, :size].float(), self.v[b, :size].float(),
                        causal=True) for b, size in enumerate((50, 17))]
         self.wanted = np.stack([out for out, _ in rows])
         self.wanted_lse = np.stack([lse for _, lse in rows])
@@ -50,8 +50,8 @@ class Torch(support.Case):
     def test_bfloat16_tensors_in_and_out(self):
         for backend in HOST_BACKENDS:
             out, lse = deuce.flash_attn_with_kvcache(
-                self.q, self.k, self.v, cache_seqlens=self.lengths, causal=True, return_softmax_lse=True,
-                backend=backend)
+                self.q, self.k, self.v, cache_seqlens=self.lengths, causal=True,
+                return_softmax_lse=True, backend=backend)
             self.assertEqual((out.dtype, lse.dtype), (torch.bfloat16, torch.float32))
             self.assertClose(out.float(), self.wanted, 2e-2)
             self.assertClose(lse, self.wanted_lse.transpose(0, 2, 1), 2e-3)
@@ -81,13 +81,15 @@ class Torch(support.Case):
         numbers = deuce.trtllm_batch_decode_with_kv_cache(
             q, (k, v), None, self.table, self.lengths, 50, 0.25, 0.5, **common)
         tensors = deuce.trtllm_batch_decode_with_kv_cache(
-            q, (k, v), None, self.table, self.lengths, 50, torch.tensor([0.25]), torch.tensor(0.5), **common)
+            q, (k, v), None, self.table, self.lengths, 50, torch.tensor([0.25]), torch.tensor(0.5),
+            **common)
         self.assertTrue(torch.equal(numbers, tensors))
 
     def test_views_and_parameters(self):
         k = torch.nn.Parameter(torch.stack([self.k, self.v], dim=2), requires_grad=True)
-        out = deuce.flash_attn_with_kvcache(self.q, k[:, :, 0], k[:, :, 1], cache_seqlens=self.lengths,
-                                            causal=True, backend="reference")
+        out = deuce.flash_attn_with_kvcache(
+            self.q, k[:, :, 0], k[:, :, 1], cache_seqlens=self.lengths, causal=True,
+            backend="reference")
         self.assertFalse(out.requires_grad)
         self.assertClose(out.float(), self.wanted, 2e-2)
 
@@ -100,18 +102,18 @@ class Torch(support.Case):
         out, lse = operator(self.q, self.k, self.v, cache_seqlens=self.lengths, causal=True,
                             backend="reference")
         wanted, wanted_lse = deuce.flash_attn_with_kvcache(
-            self.q, self.k, self.v, cache_seqlens=self.lengths, causal=True, return_softmax_lse=True,
-            backend="reference")
+            self.q, self.k, self.v, cache_seqlens=self.lengths, causal=True,
+            return_softmax_lse=True, backend="reference")
         self.assertTrue(torch.equal(out, wanted) and torch.equal(lse, wanted_lse))
         given, given_lse = torch.zeros_like(out), torch.zeros_like(lse)
         torch.ops.deuce.flash_attn_with_kvcache_out(
-            self.q, self.k, self.v, cache_seqlens=self.lengths, causal=True, backend="reference", out=given,
-            lse=given_lse)
+            self.q, self.k, self.v, cache_seqlens=self.lengths, causal=True, backend="reference",
+            out=given, lse=given_lse)
         self.assertTrue(torch.equal(given, wanted) and torch.equal(given_lse, wanted_lse))
         k, v = self.pages()
         out, lse = torch.ops.deuce.trtllm_batch_decode_with_kv_cache(
-            self.q.reshape(4, 6, 64), k, v, self.table, self.lengths, 50, bmm1_scale=0.125, q_len_per_req=2,
-            kv_layout="NHD", backend="reference")
+            self.q.reshape(4, 6, 64), k, v, self.table, self.lengths, 50, bmm1_scale=0.125,
+            q_len_per_req=2, kv_layout="NHD", backend="reference")
         self.assertClose(out.float(), self.wanted.reshape(4, 6, 64), 2e-2)
 
     def test_operators_pass_torchs_own_checks(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel, built by the backend that pip would call, unpacked into a fresh environment and used from
-another folder. Skipped where scikit-build-core is not installed (scripts/install_packages)."""
+"""The wheel, built by the backend that pip would call, unpacked into a fresh environment and used
+from another folder. Skipped where scikit-build-core is not installed (scripts/install_packages)."""
 import importlib.util
 import json
 import os
@@ -64,12 +64,14 @@ class Wheel(unittest.TestCase):
             self.assertIn(wanted, names)
         strange = [name for name in names if not re.match(r"deuce(/|-[\d.]+\.dist-info/)", name)]
         self.assertEqual(strange, [])
-        self.assertFalse([name for name in names if "test" in name or name.endswith((".a", ".pyc"))])
+        self.assertFalse([name for name in names
+                          if "test" in name or name.endswith((".a", ".pyc"))])
         self.assertLess(self.path.stat().st_size, SIZE_BUDGET_BYTES)
 
     def test_installed_in_a_fresh_environment_it_works_from_another_folder(self):
         environment = self.folder / "environment"
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)],
+                       check=True)
         (site,) = environment.glob("lib/python*/site-packages")
         zipfile.ZipFile(self.path).extractall(site)
         clean = {name: value for name, value in os.environ.items()
@@ -87,7 +89,8 @@ class Wheel(unittest.TestCase):
         tools.mkdir()
         (tools / "cmake").symlink_to(shutil.which("cmake"))
         code = ("import sys; from scikit_build_core.build import build_sdist, "
-                "prepare_metadata_for_build_wheel as metadata; metadata(sys.argv[1]); build_sdist(sys.argv[1])")
+                "prepare_metadata_for_build_wheel as metadata; metadata(sys.argv[1]); "
+                "build_sdist(sys.argv[1])")
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, "-c", code, folder], cwd=support.ROOT, check=True,
                            env={**os.environ, "PATH": str(tools)}, capture_output=True)
