@@ -2,8 +2,6 @@
 // Measuring the roofs of roof.h. Each pass is one job of a thread pool of its own.
 #include "cpu/roof.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -53,11 +51,6 @@ Rate repeat(double seconds, double amount, int& passes, const Pass& pass) {
 }
 
 }  // namespace
-
-std::size_t last_level_cache_bytes() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20;
-}
 
 Roof measure_roof(int threads, double seconds) {
   const Kernels& kernels = chosen_kernels();
