@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// `deuce bench`: what it measures is what it says, wrong results are seen, Ctrl-C keeps the rows.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bench_check.h"
+#include "cli/tool.h"
+#include "plan.h"
+#include "traffic.h"
+#include "workload.h"
+
+namespace deuce::cli {
+namespace {
+
+constexpr const char* kSmall = "bench --backend reference --q-heads 2 --kv-heads 1 --head-dim 16 ";
+
+BenchShape small_shape(std::vector<int32_t> kv_lens, int page_size) {
+  BenchShape shape;
+  shape.q_heads = 4;
+  shape.kv_heads = 2;
+  shape.head_dim = 16;
+  shape.page_size = page_size;
+  shape.kv_lens = std::move(kv_lens);
+  return shape;
+}
+
+TEST(BenchTool, WritesEveryPointAsJson) {
+  const Folder folder;
+  const ToolOutput ran =
+      folder.run(std::string(kSmall) + "--batch 1,3 --kv-len 20 --seconds 0.05 --json");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["interrupted"], false);
+  ASSERT_EQ(json["points"].size(), 2U);
+  const auto& point = json["points"][1];
+  EXPECT_EQ(point["kv_lens"], (std::vector<int>{20, 20, 20}));
+  EXPECT_EQ(point["kv_bytes"], 3 * 20 * 16 * 2 * 2);
+  EXPECT_EQ(point["backend"], "reference");
+  EXPECT_EQ(point["check"]["ok"], true);
+  EXPECT_EQ(point["check"]["requests"], 3);
+  EXPECT_GE(point["samples"], 1);
+  EXPECT_GT(point["time_s"]["median"], 0);
+  EXPECT_DOUBLE_EQ(point["bytes_per_s"], 3840 / point["time_s"]["median"].get<double>());
+}
+
+TEST(BenchTool, PrintsARowForEachPoint) {
+  const Folder folder;
+  const ToolOutput ran =
+      folder.run(std::string(kSmall) + "--batch 2 --kv-len 20,30 --page 0 --seconds 0.05");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  std::istringstream lines(ran.out);
+  std::string line, rows;
+  while (std::getline(lines, line)) rows += line.starts_with("2:1 x 16") ? "row " : "";
+  EXPECT_EQ(rows, "row row ") << ran.out;
+}
+
+TEST(BenchTool, TakesCasesOfALengthFile) {
+  const Folder folder;
+  std::ofstream(folder.file("lens.json"))
+      << R"({"cases":[{"name":"a/1","batch":2,"kv_lens":[64,8]}]})";
+  const ToolOutput ran = folder.run(
+      std::string(kSmall) + "--lengths lens.json --case a/1 --divide 16 --seconds 0.05 --json");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json["points"][0]["kv_lens"], (std::vector<int>{4, 1}));
+  EXPECT_EQ(json["points"][0]["lengths"], "a/1/16");
+}
+
+TEST(BenchTool, KeepsWhatWasMeasuredWhenInterrupted) {
+  const Folder folder;
+  // The shell waits for the tool, so that its exit code is seen; the signal comes after a second.
+  const ToolOutput ran =
+      folder.run("--version >/dev/null; timeout --preserve-status -s INT 1.5 '" DEUCE_TOOL "' " +
+                 std::string(kSmall) + "--batch 1 --kv-len 20,21 --noise 0 --seconds 600 --json");
+  EXPECT_EQ(ran.exit_code, 130) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json["interrupted"], true);
+  ASSERT_EQ(json["points"].size(), 1U);
+  EXPECT_GT(json["points"][0]["samples"], 10);
+}
+
+struct BadLengths {
+  const char* json;
+  const char* sentence;
+};
+TEST(BenchTool, RefusesLengthFilesByNameAndCase) {
+  const BadLengths files[] = {
+      {"{", "is not valid JSON"},
+      {"[]", "has no list of cases"},
+      {R"({"cases":[3]})", "case 0: it is not an object"},
+      {R"({"cases":[{"kv_lens":[1]}]})", "case 0: it has no name"},
+      {R"({"cases":[{"name":"a","kv_lens":[]}]})", "case 0: it has no kv_lens"},
+      {R"({"cases":[{"name":"a","kv_lens":[0]}]})",
+       "case 0: kv_lens holds 0, not an integer of 1 or more"},
+      {R"({"cases":[{"name":"a","kv_lens":[1.5]}]})",
+       "case 0: kv_lens holds 1.5, not an integer of 1 or more"},
+      {R"({"cases":[{"name":"a","kv_lens":[4294967297]}]})",
+       "case 0: kv_lens holds 4294967297, not an integer of 1 or more"},
+      {R"({"cases":[{"name":"a","batch":2,"kv_lens":[1]}]})",
+       "case 0: batch is 2, but kv_lens has 1 lengths"},
+      {R"({"cases":[]})", "has no case 'a' (deuce bench --list shows them)"},
+  };
+  const Folder folder;
+  for (const BadLengths& file : files) {
+    std::ofstream(folder.file("lens.json")) << file.json;
+    const ToolOutput ran = folder.run("bench --lengths lens.json --case a");
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_EQ(ran.err, std::string("deuce bench: lens.json: ") + file.sentence + "\n");
+  }
+}
+
+TEST(BenchWorkload, ReadsEveryPageOfThePoolOnce) {
+  auto device = open_device(Backend::cpu);
+  ASSERT_TRUE(device.ok());
+  const std::vector<int32_t> lens{5, 16, 33};
+  auto made = Workload::create(small_shape(lens, 16), *device.value(), 20'000, 1);
+  ASSERT_TRUE(made.ok()) << made.status().sentence();
+  const Workload& work = made.value();
+  ASSERT_GT(work.copies(), 4U);
+  std::set<int32_t> seen;
+  for (std::size_t copy = 0; copy < work.copies(); ++copy) {
+    const deuce_decode_args& args = work.args(copy);
+    for (std::size_t request = 0; request < lens.size(); ++request) {
+      const int used = (lens[request] + 15) / 16;
+      for (int column = 0; column < args.block_table_columns; ++column) {
+        const int32_t id =
+            args.block_table[static_cast<int64_t>(request) * args.block_table_stride + column];
+        if (column >= used) {
+          EXPECT_EQ(id, -1);
+        } else {
+          EXPECT_TRUE(seen.insert(id).second) << "page " << id << " twice";
+          EXPECT_LT(id, args.num_pages);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), static_cast<std::size_t>(work.host_args().num_pages));
+}
+
+class BenchCheckTest : public testing::TestWithParam<int> {};
+
+TEST_P(BenchCheckTest, SeesAWrongNumberInAnyRequest) {
+  auto device = open_device(Backend::reference);
+  ASSERT_TRUE(device.ok());
+  auto made = Workload::create(small_shape({9, 40, 3}, GetParam()), *device.value(), 1000, 1);
+  ASSERT_TRUE(made.ok()) << made.status().sentence();
+  Workload& work = made.value();
+  deuce_decode_config config = work.config();
+  config.backend = DEUCE_BACKEND_REFERENCE;
+  const auto plan = Plan::create(config, *device.value());
+  ASSERT_TRUE(plan.ok()) << plan.status().sentence();
+  ASSERT_EQ(plan.value().run(work.args(0)).sentence(), "");
+  ASSERT_TRUE(work.result().fetch(*device.value()).ok());
+  const deuce_decode_args args = work.result().on_host(work.host_args());
+  const auto right = check_requests(config, args, Backend::reference);
+  ASSERT_TRUE(right.ok()) << right.status().sentence();
+  EXPECT_TRUE(right.value().ok) << right.value().first_failure;
+  EXPECT_EQ(right.value().requests, 3);
+  for (int request = 0; request < 3; ++request) {
+    auto* out = static_cast<uint16_t*>(args.out) + request * args.out_stride[0] + 7;
+    const uint16_t kept = *out;
+    *out = static_cast<uint16_t>(kept ^ 0x0040);  // half the value, in bf16
+    const auto wrong = check_requests(config, args, Backend::reference);
+    ASSERT_TRUE(wrong.ok());
+    EXPECT_FALSE(wrong.value().ok) << "request " << request;
+    *out = kept;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(PageSizes, BenchCheckTest, testing::Values(0, 16));
+
+TEST(Traffic, CountsKeysThatSomeRowSees) {
+  deuce_decode_config config{};
+  config.num_kv_heads = 2;
+  config.head_dim_qk = config.head_dim_v = 16;
+  config.kv_dtype = DEUCE_BF16;
+  config.window_left = -1;
+  const int32_t kv_len[] = {100, 3, 0}, kv_start[] = {10, 0, 0};
+  deuce_decode_args args{};
+  args.batch = 3;
+  args.q_len = 2;
+  args.kv_len = kv_len;
+  EXPECT_EQ(traffic_of(config, args).keys, 103);
+  EXPECT_EQ(traffic_of(config, args).kv_bytes, 103 * 2 * (16 + 16) * 2);
+  args.kv_start = kv_start;
+  EXPECT_EQ(traffic_of(config, args).keys, 93);
+  config.window_left = 4;  // rows 98 and 99 see 94 .. 99
+  EXPECT_EQ(traffic_of(config, args).keys, 6 + 3);
+}
+
+}  // namespace
+}  // namespace deuce::cli
