@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,20 +15,36 @@
 namespace deuce {
 
 /// Outcome of an operation. `field` is the public name of the argument at fault, or empty.
+/// Success is a null pointer: checks run at every call, so that passing one must cost next to
+/// nothing.
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(deuce_status code, std::string field, std::string sentence)
-      : code_(code), field_(std::move(field)), sentence_(std::move(sentence)) {}
+      : fault_(std::make_unique<Fault>(Fault{code, std::move(field), std::move(sentence)})) {}
+  Status(const Status& other)
+      : fault_(other.fault_ ? std::make_unique<Fault>(*other.fault_) : nullptr) {}
+  Status& operator=(const Status& other) { return *this = Status(other); }
+  Status(Status&&) noexcept = default;
+  Status& operator=(Status&&) noexcept = default;
+  ~Status() = default;
 
-  bool ok() const { return code_ == DEUCE_OK; }
-  deuce_status code() const { return code_; }
-  const std::string& field() const { return field_; }
-  const std::string& sentence() const { return sentence_; }
+  bool ok() const { return fault_ == nullptr; }
+  deuce_status code() const { return ok() ? DEUCE_OK : fault_->code; }
+  const std::string& field() const { return ok() ? no_text() : fault_->field; }
+  const std::string& sentence() const { return ok() ? no_text() : fault_->sentence; }
 
  private:
-  deuce_status code_ = DEUCE_OK;
-  std::string field_, sentence_;
+  struct Fault {
+    deuce_status code;
+    std::string field, sentence;
+  };
+  static const std::string& no_text() {
+    static const std::string kNone;
+    return kNone;
+  }
+
+  std::unique_ptr<Fault> fault_;
 };
 
 template <class... Args>
