@@ -16,8 +16,8 @@ enum class Mistake {
   rescale_of_sum_only,  // lazily skipped, never made up for in o
   partials_in_bf16,
   accumulate_in_fp16,
-  merge_without_max,       // weights of partials taken as 1
-  sink_in_every_part,      // joins the denominator once a piece
+  merge_without_max,   // weights of partials taken as 1
+  sink_in_every_part,  // joins the denominator once a piece
   causal_top_left,
   window_by_tile,      // left edge rounded down to the tile
   last_tile_unmasked,  // keys past the end attended as if live
