@@ -211,7 +211,8 @@ std::vector<std::string> fuzz_seeds() {
   config.window_left = 9;
   deuce_decode_args table = args;
   table.block_table = some;
-  table.block_table_columns = table.block_table_stride = 3;
+  table.block_table_columns = 3;
+  table.block_table_stride = 3;
   const std::string ids("\x0c\x14\x03\x05\x7f\x7f\x01\x02", 8);
   const std::string paged = bytes_of(config) + bytes_of(table) + ids;
 
