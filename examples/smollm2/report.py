@@ -17,6 +17,16 @@ def _line(label, *facts):
     print(f"{label:<{_LABEL}}" + " · ".join(facts), flush=True)
 
 
+def _backend_facts(attention):
+    """Which backend and kernel of Deuce run, in its own words; nothing for NumPy."""
+    if attention.name != "deuce":
+        return
+    kernel = attention.facts["kernel"]
+    yield f"{attention.facts['version']}, backend {attention.backend}, kernel {kernel['kernel']}"
+    if "threads" in kernel:
+        yield f"{kernel['threads']} threads"
+
+
 def show_setup(gguf, model, prompts, options, attention, seconds):
     config = model.config
     types = ", ".join(f"{n} {kind}" for kind, n in sorted(gguf.tensor_types().items()))
@@ -29,8 +39,7 @@ def show_setup(gguf, model, prompts, options, attention, seconds):
           f"steps of up to {options.budget}")
     _line("cache", f"paged, {options.page_size} tokens a page, pages shuffled", options.cache,
           "unused slots hold NaN")
-    _line("attention", attention.name, *([f"backend {attention.backend}"]
-                                         if attention.name == "deuce" else []))
+    _line("attention", attention.name, *_backend_facts(attention))
 
 
 def show_replies(tokenizer, prompts, result):
