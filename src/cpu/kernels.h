@@ -29,8 +29,7 @@ struct ItemShape {
   int rows = 1;   // query rows a head
   int head_dim_qk = 0, head_dim_v = 0;
   DType kv_type = DType::bf16;
-  float score_factor = 1;  // scores times this are in log2 units; in natural units with a softcap
-  float softcap = 0;       // natural units; 0 = off
+  float softcap = 0;  // natural units; 0 = off
 
   int groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
 };
@@ -82,7 +81,8 @@ struct Kernels {
 
   /// Converts `count` elements to float.
   void (*convert_row)(DType type, const void* from, int count, float* to);
-  /// Puts a query row, zero from head_dim_qk on to the padded width, in its place of state.q.
+  /// Puts a query row, zero from head_dim_qk on to the padded width, in its place of state.q. It
+  /// carries every factor of the scores, which then are in log2 units; natural with a softcap.
   void (*place_query)(const ItemShape& shape, int head, int row, const float* query, float* q);
   /// Resets o and the statistics of an item.
   void (*begin)(const ItemShape& shape, const ItemState& state);

@@ -8,13 +8,11 @@ namespace deuce::cpu {
 
 void PieceAttention::attend(const Piece& piece, const RequestSizes& sizes) {
   const ItemRows rows(work_, piece.item, bundle_, problem_.group);
-  const float scale = problem_.softmax_scale * call_.score_scale;
   item_shape_ = {.heads = bundle_.heads,
                  .rows = rows.per_head(),
                  .head_dim_qk = problem_.head_dim_qk,
                  .head_dim_v = problem_.head_dim_v,
                  .kv_type = problem_.kv_type,
-                 .score_factor = problem_.softcap > 0 ? scale : scale * kLog2E,
                  .softcap = problem_.softcap};
   place_queries(piece, rows);
   kernels_.begin(item_shape_, scratch_.item);
@@ -33,8 +31,9 @@ void PieceAttention::place_queries(const Piece& piece, const ItemRows& rows) {
   const int padded_rows = item_shape_.groups() * kGroupRows;
   for (int head = 0; head < bundle_.heads; ++head) {
     const int64_t kv_head = int64_t{piece.item.kv_head} * bundle_.heads + head;
-    const float descale =
-        view_.q_descale(piece.item.request, kv_head) * view_.k_descale(piece.item.request, kv_head);
+    const float factor =
+        problem_.softmax_scale * call_.score_scale * view_.q_descale(piece.item.request, kv_head) *
+        view_.k_descale(piece.item.request, kv_head) * (problem_.softcap > 0 ? 1.0F : kLog2E);
     for (int row = 0; row < padded_rows; ++row) {
       std::fill_n(scratch_.query, width, 0.0F);
       if (row < rows.per_head()) {
@@ -42,9 +41,7 @@ void PieceAttention::place_queries(const Piece& piece, const ItemRows& rows) {
         const int64_t offset = view_.q_offset(piece.item.request, at.token, at.head);
         kernels_.convert_row(problem_.q_type, q + offset * dtype_bytes(problem_.q_type),
                              problem_.head_dim_qk, scratch_.query);
-        if (descale != 1) {
-          for (int i = 0; i < width; ++i) scratch_.query[i] *= descale;
-        }
+        for (int i = 0; i < width; ++i) scratch_.query[i] *= factor;
       }
       kernels_.place_query(item_shape_, head, row, scratch_.query, scratch_.item.q);
     }

@@ -19,20 +19,22 @@ HWY_INLINE Vec soft_cap(Vec x, float cap) {
   return copy_sign(mul(tanh, broadcast(cap * kLog2E)), x);
 }
 
-/// Turns raw dot products into scores in log2 units; keys beyond the tile become -inf.
+/// What scores need beyond the dot product: scales of keys, the cap, -inf for keys that a row does
+/// not see and for the rest of the last vector. Most tiles need nothing.
 inline void finish_scores(const ItemShape& shape, const Tile& tile, const float* k_scale,
                           const TileRange* seen, int rows, float* scores) {
-  if (k_scale != nullptr) {
-    for (int i = 0; i < tile.keys * kGroupRows; ++i) scores[i] *= k_scale[i / kGroupRows];
-  }
+  const int count = tile.keys * kGroupRows;
   const int padded = round_up(tile.keys, kBlocks) * kGroupRows;
-  for (int i = tile.keys * kGroupRows; i < padded; ++i) scores[i] = 0;
-  const Vec factor = broadcast(shape.score_factor);
-  for (int i = 0; i < padded; i += kLanes) {
-    const Vec score = mul(load(scores + i), factor);
-    store(shape.softcap > 0 ? soft_cap(score, shape.softcap) : score, scores + i);
+  if (k_scale != nullptr) {
+    for (int i = 0; i < count; ++i) scores[i] *= k_scale[i / kGroupRows];
   }
-  for (int i = tile.keys * kGroupRows; i < padded; ++i) scores[i] = kNoKey;
+  std::fill(scores + count, scores + padded, kNoKey);
+  if (shape.softcap > 0) {
+    for (int i = 0; i < padded; i += kLanes) {
+      store(soft_cap(load(scores + i), shape.softcap), scores + i);
+    }
+    std::fill(scores + count, scores + padded, kNoKey);
+  }
   if (seen == nullptr) return;
   for (int row = 0; row < rows; ++row) {
     for (int key = 0; key < tile.keys; ++key) {

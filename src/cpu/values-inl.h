@@ -33,25 +33,33 @@ struct GatheredRows {
   const std::byte* operator()(int key) const { return rows[key] + offset; }
 };
 
-/// Adds the weighted values of all keys to one pair. weights is [keys, kGroupRows], step_a and
-/// step_b are byte offsets of the pair's steps in a row.
+/// Byte offsets of a pair's two steps in a row of V.
+struct PairSteps {
+  ptrdiff_t a, b;
+};
+
+template <DType kType, int kHalfA, int kHalfB, bool kFirst>
+HWY_INLINE void add_key(const float* weights, const std::byte* row_bytes, const PairSteps& steps,
+                        Vec (&sums)[kGroupRows][2]) {
+  const Vec a = load_half<kType, kHalfA>(row_bytes + steps.a, broadcast(0));
+  const Vec b = load_half<kType, kHalfB>(row_bytes + steps.b, broadcast(0));
+#pragma GCC unroll 4
+  for (int row = 0; row < kGroupRows; ++row) {
+    const Vec weight = broadcast(weights[row]);
+    sums[row][0] = kFirst ? mul(weight, a) : mul_add(weight, a, sums[row][0]);
+    sums[row][1] = kFirst ? mul(weight, b) : mul_add(weight, b, sums[row][1]);
+  }
+}
+
+/// Adds the weighted values of all keys to one pair. weights is [keys, kGroupRows].
 template <DType kType, int kHalfA, int kHalfB, class Rows>
-HWY_INLINE void add_values(const float* weights, const Rows& rows, int keys, ptrdiff_t step_a,
-                           ptrdiff_t step_b, float* o) {
+HWY_INLINE void add_values(const float* weights, const Rows& rows, int keys, const PairSteps& steps,
+                           float* o) {
   Vec sums[kGroupRows][2];
+  add_key<kType, kHalfA, kHalfB, true>(weights, rows(0), steps, sums);
 #pragma GCC unroll 4
-  for (int row = 0; row < kGroupRows; ++row) sums[row][0] = sums[row][1] = broadcast(0);
-#pragma GCC unroll 4
-  for (int key = 0; key < keys; ++key) {
-    const std::byte* row_bytes = rows(key);
-    const Vec a = load_half<kType, kHalfA>(row_bytes + step_a, broadcast(0));
-    const Vec b = load_half<kType, kHalfB>(row_bytes + step_b, broadcast(0));
-#pragma GCC unroll 4
-    for (int row = 0; row < kGroupRows; ++row) {
-      const Vec weight = broadcast(weights[key * kGroupRows + row]);
-      sums[row][0] = mul_add(weight, a, sums[row][0]);
-      sums[row][1] = mul_add(weight, b, sums[row][1]);
-    }
+  for (int key = 1; key < keys; ++key) {
+    add_key<kType, kHalfA, kHalfB, false>(weights + key * kGroupRows, rows(key), steps, sums);
   }
 #pragma GCC unroll 4
   for (int row = 0; row < kGroupRows; ++row) {
@@ -68,13 +76,13 @@ void add_pairs(const float* weights, const Rows& rows, int keys, int steps, floa
   for (int p = 0; p < pair_count(steps); ++p, o += kGroupRows * 2 * kLanes) {
     fetcher.advance();
     const Pair pair = pair_at(steps, p);
-    const ptrdiff_t step_a = pair.step[0] * kStepBytes, step_b = pair.step[1] * kStepBytes;
+    const PairSteps at{pair.step[0] * kStepBytes, pair.step[1] * kStepBytes};
     if (pair.half[0] != pair.half[1]) {
-      add_values<kType, 0, 1>(weights, rows, keys, step_a, step_b, o);
+      add_values<kType, 0, 1>(weights, rows, keys, at, o);
     } else if (pair.half[0] == 0) {
-      add_values<kType, 0, 0>(weights, rows, keys, step_a, step_b, o);
+      add_values<kType, 0, 0>(weights, rows, keys, at, o);
     } else {
-      add_values<kType, 1, 1>(weights, rows, keys, step_a, step_b, o);
+      add_values<kType, 1, 1>(weights, rows, keys, at, o);
     }
   }
 }
