@@ -12,10 +12,11 @@ struct Record {
   std::string sentence, field;
 };
 
-// initial-exec: these words live in the static TLS block, so the first call of a thread does not
-// make the loader allocate a block for it. nullptr = no error.
-[[gnu::tls_model("initial-exec")]] thread_local const char* t_sentence = nullptr;
-[[gnu::tls_model("initial-exec")]] thread_local const char* t_field = nullptr;
+// Not initial-exec: the CUDA runtime in the same library has a page of thread-local storage, and a
+// library of that size that insists on the static TLS block cannot be loaded by dlopen. nullptr = no
+// error.
+thread_local const char* t_sentence = nullptr;
+thread_local const char* t_field = nullptr;
 
 // Created at a thread's first error; freed when the thread ends.
 Record& thread_record() {

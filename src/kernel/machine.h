@@ -18,9 +18,11 @@
 #ifdef __CUDACC__
 #define DEUCE_DEVICE __device__ __forceinline__
 #define DEUCE_UNROLL _Pragma("unroll")
+#define DEUCE_ROLLED _Pragma("unroll 1")  // code that runs once is fetched cold and must stay short
 #else
 #define DEUCE_DEVICE inline
 #define DEUCE_UNROLL
+#define DEUCE_ROLLED
 #endif
 
 namespace deuce {
@@ -147,7 +149,19 @@ concept CoreMachine = requires(M machine, Barrier& barrier, const TensorMap& map
 template <class M>
 concept HopperMachine = CoreMachine<M> &&
     requires(M machine, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-             uint32_t (&matrices)[4], const void* row) {
+             uint32_t (&matrices)[4], const void* row, void* tile, const TensorMap& map,
+             const int32_t (&coordinate)[5], Barrier& barrier, uint32_t word, uint32_t* global) {
+  // Each thread. As with four coordinates; the bytes are read once, caches need not keep them.
+  machine.copy_tensor(tile, map, coordinate, barrier);
+  // Each thread. Lowest lane of a ballot that is not empty.
+  { machine.lowest_lane(word) } -> std::same_as<int>;
+  // Each thread. Bytes 0, 2, 1, 3 of a word; two e4m3 values as two halves, exact, NaN stays NaN.
+  { machine.swap_middle_bytes(word) } -> std::same_as<uint32_t>;
+  { machine.half_from_e4m3(uint16_t{}) } -> std::same_as<uint32_t>;
+  // Each thread, system scope. Sets a word from 0 to 1: true for the one thread that did. A release
+  // store that the host sees after everything this thread wrote before.
+  { machine.claim_system(global) } -> std::same_as<bool>;
+  machine.store_release_system(global, word);
   // Warp. d += A B for a 16 x 8 x 16 tile; synchronous, registers in the PTX fragment layout.
   machine.template mma_16x8x16<Bf16>(d, a, b);
   machine.template mma_16x8x16<Half>(d, a, b);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device queries through the static CUDA runtime; on a machine without a driver they return a
+// status.
+#include "gpu/device.h"
+
+#include "gpu/cuda_status.h"
+
+namespace deuce {
+
+Result<DeviceInfo> query_device(int id) {
+  int count = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    return Status{DEUCE_NO_DEVICE, "device_id",
+                  fmt::format("no CUDA device: {}",
+                              error != cudaSuccess ? cudaGetErrorString(error) : "none found")};
+  }
+  DeviceInfo info;
+  info.id = id;
+  if (id < 0) {
+    if (error = cudaGetDevice(&info.id); error != cudaSuccess) {
+      return cuda_status(error, "cudaGetDevice");
+    }
+  }
+  if (info.id >= count) {
+    return Status{DEUCE_NO_DEVICE, "device_id",
+                  fmt::format("device_id is {}: there are {} devices", id, count)};
+  }
+  cudaDeviceProp properties{};
+  if (error = cudaGetDeviceProperties(&properties, info.id); error != cudaSuccess) {
+    return cuda_status(error, "cudaGetDeviceProperties");
+  }
+  info.major = properties.major;
+  info.minor = properties.minor;
+  info.multiprocessors = properties.multiProcessorCount;
+  info.name = properties.name;
+  return info;
+}
+
+DeviceScope::DeviceScope(int id) {
+  int current = 0;
+  status_ = cuda_status(cudaGetDevice(&current), "cudaGetDevice");
+  if (!status_.ok() || current == id) return;
+  status_ = cuda_status(cudaSetDevice(id), "cudaSetDevice");
+  if (status_.ok()) former_ = current;
+}
+
+DeviceScope::~DeviceScope() {
+  if (former_ >= 0) static_cast<void>(cudaSetDevice(former_));
+}
+
+}  // namespace deuce

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the GPU backends ask a device once, at plan creation.
+#pragma once
+
+#include <string>
+
+#include "plan/status.h"
+
+namespace deuce {
+
+struct DeviceInfo {
+  int id = 0;  // ordinal
+  int major = 0, minor = 0;
+  int multiprocessors = 0;
+  std::string name;
+};
+
+/// Device `id` (-1: the current one). NO_DEVICE without a driver or a device.
+Result<DeviceInfo> query_device(int id);
+
+/// Makes a device current and restores the former one.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int id);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+  const Status& status() const { return status_; }
+
+ private:
+  int former_ = -1;  // -1: nothing to restore
+  Status status_;
+};
+
+}  // namespace deuce

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Support rules, workspace layout, tensor-map specification and launch arguments of the Hopper
+// kernel.
+#include "gpu/hopper_params.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "plan/limits.h"
+#include "plan/names.h"
+
+namespace deuce::hopper {
+namespace {
+
+constexpr int64_t kMaxKeys = int64_t{1} << 29;  // positions and windows then add up in 32 bits
+constexpr double kLog2OfE = 1.4426950408889634;
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
+
+OutElement out_element(DType type) {
+  if (type == DType::f32) return OutElement::f32;
+  return type == DType::bf16 ? OutElement::bf16 : OutElement::half;
+}
+
+Status check_types(const Problem& problem) {
+  if (problem.q_type != DType::bf16 && problem.q_type != DType::f16) {
+    return unsupported("q_dtype", "q_dtype is {}: hopper takes bf16 and f16",
+                       name_of(problem.q_type));
+  }
+  if (problem.kv_type != problem.q_type && problem.kv_type != DType::e4m3) {
+    return unsupported("kv_dtype", "kv_dtype is {}: hopper takes the type of q ({}) and e4m3",
+                       name_of(problem.kv_type), name_of(problem.q_type));
+  }
+  if (is_fp8(problem.out_type)) {
+    return unsupported("out_dtype", "out_dtype is {}: hopper writes f32, f16 and bf16",
+                       name_of(problem.out_type));
+  }
+  return {};
+}
+
+Status check_modes(const Problem& problem) {
+  if (problem.num_splits != 0) {
+    return unsupported("num_splits", "num_splits is {}: hopper splits by live lengths; pass 0",
+                       problem.num_splits);
+  }
+  if (problem.split_kv_len != 0) {
+    return unsupported("split_kv_len", "split_kv_len is {}: hopper has no fixed splits yet; pass 0",
+                       problem.split_kv_len);
+  }
+  if (problem.score_slots > 1) {
+    return unsupported("score_slots", "score_slots is {}: hopper runs with one; pass 0 or 1",
+                       problem.score_slots);
+  }
+  if (problem.row_replicas > 1) {
+    return unsupported("row_replicas", "row_replicas is {}: hopper has none; pass 0 or 1",
+                       problem.row_replicas);
+  }
+  if ((problem.flags & (DEUCE_FLAG_TRACE | DEUCE_FLAG_PDL)) != 0) {
+    return unsupported("flags", "flags is {:#x}: hopper takes DEUCE_FLAG_WORKSPACE_KEPT only",
+                       problem.flags);
+  }
+  return {};
+}
+
+Status check_stride(const char* field, const int64_t (&stride)[3], int64_t element_bytes) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (stride[axis] < 0 || stride[axis] * element_bytes % 16 != 0) {
+      return unsupported(field,
+                         "{}[{}] is {} elements: hopper takes multiples of 16 bytes, not "
+                         "negative",
+                         field, axis, stride[axis]);
+    }
+  }
+  return {};
+}
+
+Status check_pointer(const char* field, const void* pointer, unsigned alignment) {
+  if (reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0) return {};
+  return unsupported(field, "{} is {}: hopper takes addresses that are a multiple of {} bytes",
+                     field, pointer, alignment);
+}
+
+Status check_even(const char* field, const int64_t (&stride)[3]) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (stride[axis] % 2 != 0) {
+      return unsupported(field, "{}[{}] is {} elements: hopper takes even strides", field, axis,
+                         stride[axis]);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_problem(const Problem& problem) {
+  if (problem.head_dim_qk != problem.head_dim_v ||
+      (problem.head_dim_qk != 64 && problem.head_dim_qk != 128)) {
+    return unsupported(
+        "head_dim_qk",
+        "head_dim_qk is {} and head_dim_v {}: hopper takes 64 and 128, both the same",
+        problem.head_dim_qk, problem.head_dim_v);
+  }
+  if (Status bad = check_types(problem); !bad.ok()) return bad;
+  if (Status bad = check_modes(problem); !bad.ok()) return bad;
+  if (problem.kv_type == DType::e4m3 && problem.head_dim_qk == 64 && problem.page_size % 2 != 0) {
+    return unsupported("page_size",
+                       "page_size is {}: hopper takes even pages with e4m3 and head_dim 64",
+                       problem.page_size);
+  }
+  if (problem.max_kv_len > kMaxKeys) {
+    return unsupported("max_kv_len", "max_kv_len is {}: hopper takes at most {}",
+                       problem.max_kv_len, kMaxKeys);
+  }
+  const int64_t rows = int64_t{problem.group} * problem.max_q_len;
+  const int64_t tiles = problem.max_kv_len / kTileTokens + 2;
+  const double line = static_cast<double>(problem.max_batch) * problem.num_kv_heads *
+                      static_cast<double>(rows / kGroupRows + 1) * static_cast<double>(tiles);
+  if (line > 2e9 || rows >= (int64_t{1} << 30)) {
+    return unsupported("max_kv_len",
+                       "max_batch {} x max_kv_len {}: hopper counts fewer than 2^31 KV tiles",
+                       problem.max_batch, problem.max_kv_len);
+  }
+  return {};
+}
+
+Status check_call(const Problem& problem, const Call& call) {
+  const int kv_bytes = dtype_bytes(problem.kv_type);
+  if (call.k_token_scale != nullptr || call.v_token_scale != nullptr) {
+    return unsupported("k_token_scale", "a token scale is given: hopper takes descales only");
+  }
+  if (Status bad = check_pointer("k", call.k, 16); !bad.ok()) return bad;
+  if (Status bad = check_pointer("v", call.v, 16); !bad.ok()) return bad;
+  if (Status bad = check_stride("k_stride", call.k_stride, kv_bytes); !bad.ok()) return bad;
+  if (Status bad = check_stride("v_stride", call.v_stride, kv_bytes); !bad.ok()) return bad;
+  if (Status bad = check_pointer("q", call.q, 4); !bad.ok()) return bad;
+  if (Status bad = check_even("q_stride", call.q_stride); !bad.ok()) return bad;
+  if (problem.out_type == DType::f32) return {};
+  if (Status bad = check_pointer("out", call.out, 4); !bad.ok()) return bad;
+  return check_even("out_stride", call.out_stride);
+}
+
+Element element_of(const Problem& problem) {
+  if (problem.kv_type == DType::e4m3) return Element::e4m3;
+  return problem.kv_type == DType::bf16 ? Element::bf16 : Element::half;
+}
+
+WorkspaceParts workspace_parts(const Config& shape, int workers) {
+  const auto slots = static_cast<std::size_t>(2 * workers);
+  const auto rows = slots * static_cast<std::size_t>(shape.rows());
+  WorkspaceParts parts;
+  parts.control_bytes =
+      round_up(3 * static_cast<std::size_t>(workers * shape.attend_warps()) * sizeof(uint32_t));
+  parts.partials = parts.control_bytes;
+  parts.partial_rows =
+      parts.partials + round_up(rows * static_cast<std::size_t>(shape.head_dim) * sizeof(float));
+  parts.total = parts.partial_rows + round_up(rows * 2 * sizeof(float));
+  return parts;
+}
+
+int box_rows_of(const Problem& problem) {
+  if (problem.page_size == 0) return kTileTokens;
+  const int power = problem.page_size & -problem.page_size;
+  return std::min(power, kTileTokens);
+}
+
+TensorMapSpec map_spec(const Config& shape, const Problem& problem, const Call& call, bool is_v) {
+  const auto bytes = static_cast<uint64_t>(shape.element_bytes());
+  const int64_t(&stride)[3] = is_v ? call.v_stride : call.k_stride;
+  const auto span = static_cast<uint64_t>(shape.span_bytes());
+  const int64_t slots = problem.page_size > 0 ? problem.page_size : call.cache_slots;
+  const int box_rows = box_rows_of(problem);
+  TensorMapSpec spec;
+  spec.base = is_v ? call.v : call.k;
+  spec.rank = 5;
+  spec.element_bytes = static_cast<uint32_t>(bytes);
+  spec.bf16 = shape.element == Element::bf16;
+  spec.swizzle = span == 128 ? Swizzle::bytes128 : Swizzle::bytes64;
+  spec.extent = {span / bytes, static_cast<uint64_t>(std::max<int64_t>(slots, 1)),
+                 static_cast<uint64_t>(shape.halves()), static_cast<uint64_t>(problem.num_kv_heads),
+                 static_cast<uint64_t>(std::max(call.num_pages, 1))};
+  spec.stride_bytes = {static_cast<uint64_t>(stride[1]) * bytes, span,
+                       static_cast<uint64_t>(stride[2]) * bytes,
+                       static_cast<uint64_t>(stride[0]) * bytes};
+  if (stride[0] == 0) spec.extent[4] = 1;
+  // A dimension of one element is never stepped over, but its stride must still be legal.
+  for (int d = 1; d < 5; ++d) {
+    if (spec.extent[d] == 1) spec.stride_bytes[d - 1] = span;
+  }
+  spec.box = {static_cast<uint32_t>(span / bytes), static_cast<uint32_t>(box_rows),
+              static_cast<uint32_t>(box_rows >= 8 ? shape.halves() : 1), 1, 1};
+  return spec;
+}
+
+Params make_params(const Config& shape, const Problem& problem, const Call& call, int workers,
+                   std::byte* workspace) {
+  Params params;
+  const bool paged = problem.page_size > 0;
+  params.batch = call.batch;
+  params.kv_heads = problem.num_kv_heads;
+  params.group = problem.group;
+  const auto bound = [](int64_t keys) {
+    return static_cast<int32_t>(keys < 0 ? kMaxKeys : std::min(keys, kMaxKeys));
+  };
+  params.window_left = bound(problem.window_left);
+  params.window_right = problem.causal && call.q_len > 1 ? 0 : bound(problem.window_right);
+  params.q_len = call.q_len;
+  params.by_group = FastDivide::by(problem.group);
+  params.by_workers = FastDivide::by(workers);
+  params.by_page = FastDivide::by(std::max(problem.page_size, 1));
+  params.kv_len_all = static_cast<int32_t>(call.kv_len_all);
+  params.max_kv_len = static_cast<int32_t>(problem.max_kv_len);
+  params.max_q_len = problem.max_q_len;
+  params.capacity =
+      paged ? int64_t{call.block_table_columns} * problem.page_size : call.cache_slots;
+  params.kv_len = call.kv_len;
+  params.kv_start = call.kv_start;
+  params.cu_q_len = call.cu_q_len;
+
+  params.page_size = problem.page_size;
+  params.paged = paged ? 1 : 0;
+  params.num_pages = call.num_pages;
+  params.box_rows = box_rows_of(problem);
+  params.box_halves = params.box_rows >= 8 ? shape.halves() : 1;
+  params.block_table = call.block_table;
+  params.block_table_stride = call.block_table_stride;
+  params.page_indptr = call.page_indptr;
+  params.page_indices = call.page_indices;
+  params.last_page_len = call.last_page_len;
+  params.cache_row = call.cache_row;
+  params.shared_row = !paged && call.k_stride[0] == 0 && call.v_stride[0] == 0 ? 1 : 0;
+
+  params.q = call.q;
+  params.out = call.out;
+  params.lse = call.lse;
+  std::copy_n(call.q_stride, 3, params.q_stride);
+  std::copy_n(call.out_stride, 3, params.out_stride);
+  std::copy_n(call.lse_stride, 3, params.lse_stride);
+  params.q_is_bf16 = problem.q_type == DType::bf16 ? 1 : 0;
+  params.out_element = static_cast<int32_t>(out_element(problem.out_type));
+  params.sink = call.sink;
+  params.sink_element = static_cast<int32_t>(out_element(problem.sink_type));
+  params.lse_factor = problem.lse_base2 ? 1.0F : static_cast<float>(1.0 / kLog2OfE);
+  const double scale = double{problem.softmax_scale} * call.score_scale;
+  params.scale_log2 = static_cast<float>(scale * kLog2OfE);
+  params.softcap = problem.softcap;
+  params.softcap_scale = problem.softcap > 0 ? static_cast<float>(scale / problem.softcap) : 0.0F;
+  params.out_scale = call.out_scale;
+  params.k_descale = call.k_descale;
+  params.v_descale = call.v_descale;
+  std::copy_n(call.k_descale_stride, 2, params.k_descale_stride);
+  std::copy_n(call.v_descale_stride, 2, params.v_descale_stride);
+
+  const WorkspaceParts parts = workspace_parts(shape, workers);
+  params.arrivals = reinterpret_cast<uint32_t*>(workspace);
+  params.partials = reinterpret_cast<float*>(workspace + parts.partials);
+  params.partial_rows = reinterpret_cast<float*>(workspace + parts.partial_rows);
+  params.tag = call.tag;
+  return params;
+}
+
+}  // namespace deuce::hopper

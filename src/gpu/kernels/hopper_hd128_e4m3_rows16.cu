@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/hopper_launch.cuh"
+template cudaError_t deuce::hopper::prepare_shape<2>();
+template cudaError_t deuce::hopper::launch_shape<2>(const Params&, const LaunchOptions&);

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What distinguishes one compiled Hopper kernel from another, and the sizes that follow from it.
+// A field is here only if it changes the loop; everything else is a run-time parameter.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "kernel/edges.h"
+#include "kernel/numbers.h"
+
+namespace deuce::hopper {
+
+/// Element of the KV cache. A 16-bit cache has the type of q; with e4m3, q is converted to half.
+enum class Element : uint8_t { bf16, half, e4m3 };
+
+inline constexpr int kTileTokens = 64;  // one KV tile: what a consumer warp takes from the ring
+inline constexpr int kGroupRows = 16;   // rows of one mma.sync tile
+
+struct Config {
+  int head_dim = 128;
+  Element element = Element::bf16;  // of K and V
+  int row_groups = 1;               // 16 rows each; the warps of one stream share its tiles
+  int streams = 3;  // independent softmax streams; tile t of a piece belongs to stream t % streams
+  int stages =
+      6;  // tiles in flight, a multiple of streams: then a warp sees every lap of its slots
+  int score_slots = 1;  // 2: QK of the next tile is issued before the softmax of this one
+
+  constexpr int rows() const { return row_groups * kGroupRows; }
+  constexpr int attend_warps() const { return streams * row_groups; }
+  /// One warp for K, one for V. With many attend warps a whole warpgroup, two of its warps idle, so
+  /// that it can give its registers away.
+  constexpr bool moves_registers() const { return attend_warps() > 6; }
+  constexpr int load_warps() const { return moves_registers() ? 4 : 2; }
+  constexpr int threads() const { return 32 * (load_warps() + attend_warps()); }
+  constexpr int element_bytes() const { return element == Element::e4m3 ? 1 : 2; }
+  constexpr int row_bytes() const { return head_dim * element_bytes(); }
+  constexpr int tile_bytes() const { return kTileTokens * row_bytes(); }
+  /// Bytes of a tile row that one TMA box row holds, the span of its swizzle.
+  constexpr int span_bytes() const { return row_bytes() < 128 ? row_bytes() : 128; }
+  /// Columns of that width in a tile.
+  constexpr int halves() const { return row_bytes() / span_bytes(); }
+  constexpr int depth_steps() const { return head_dim / 16; }
+  constexpr int output_tiles() const { return head_dim / 8; }
+};
+
+/// Type in which the matrix instructions run.
+template <Config kConfig>
+using MmaType = std::conditional_t<kConfig.element == Element::bf16, Bf16, Half>;
+
+}  // namespace deuce::hopper

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Hopper decode kernel: two load warps feed a ring of KV tiles, attend warps empty it.
+// One launch, one CTA per SM, every CTA an equal stretch of all KV tiles (stream-K); see
+// docs/hopper.md. The whole protocol is three barriers per ring slot.
+#pragma once
+
+#include "kernel/hopper/attend.h"
+#include "kernel/hopper/idle_rows.h"
+#include "kernel/hopper/load.h"
+
+namespace deuce::hopper {
+
+template <Config kConfig, class Machine>
+DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
+  static_assert(kConfig.stages % kConfig.streams == 0,
+                "a warp must see every lap of its slots, or parity cannot tell them apart");
+  static_assert(sizeof(SharedStorage<kConfig>) <= 232448, "more than an SM's shared memory");
+  auto& shared = machine.template shared<SharedStorage<kConfig>>();
+  const int warp = machine.warp();
+  if (warp < 2 && machine.elect()) machine.prefetch_map(warp == 0 ? params.k_map : params.v_map);
+  if (warp == 0 && machine.elect()) {
+    for (int slot = 0; slot < kConfig.stages; ++slot) {
+      machine.init(shared.k_arrived[slot], 1);
+      machine.init(shared.v_arrived[slot], 1);
+      machine.init(shared.kv_released[slot], kConfig.row_groups);
+    }
+    machine.fence_barrier_init();
+  }
+  Schedule<kConfig, Machine> schedule(machine, params);
+  machine.sync_block();
+  if (warp < kConfig.load_warps()) {
+    if constexpr (kConfig.moves_registers()) machine.template shrink_registers<56>();
+    if (warp < 2) Load<kConfig, Machine>(machine, shared, params, warp == 1).run(schedule);
+    if (warp == 0) write_idle_rows<kConfig>(machine, params);
+  } else {
+    if constexpr (kConfig.moves_registers()) machine.template grow_registers<224>();
+    Attend<kConfig, Machine>(machine, shared, params, warp - kConfig.load_warps()).run(schedule);
+  }
+}
+
+}  // namespace deuce::hopper

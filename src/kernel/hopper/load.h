@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Role `load`: two warps, one for K and one for V, bring KV tiles into the ring by TMA boxes.
+// waits for: kv_released
+// signals: k_arrived (the K warp), v_arrived (the V warp)
+// owns: nothing but its cursor; never stops at item borders
+// Page ids are fetched 32 columns ahead, one a lane, and the lanes issue boxes in parallel: a
+// look-up in the critical path halves the bandwidth.
+#pragma once
+
+#include "kernel/hopper/schedule.h"
+#include "kernel/hopper/shared.h"
+#include "kernel/ring.h"
+
+namespace deuce::hopper {
+
+template <Config kConfig, class Machine>
+class Load {
+ public:
+  DEUCE_DEVICE Load(Machine& machine, SharedStorage<kConfig>& shared, const Params& params,
+                    bool is_v)
+      : machine_(machine), shared_(shared), params_(params), is_v_(is_v) {}
+
+  DEUCE_DEVICE void run(Schedule<kConfig, Machine>& schedule) {
+    Piece piece;
+    DEUCE_ROLLED
+    while (schedule.next(piece)) {
+      enter(piece);
+      DEUCE_ROLLED
+      for (int32_t tile = 0; tile < piece.tiles; ++tile) {
+        const int slot = ring_.slot();
+        machine_.wait(shared_.kv_released[slot], ring_.phase());
+        issue_tile(piece.shape.grid_begin + (piece.tile + tile) * kTileTokens,
+                   is_v_ ? params_.v_map : params_.k_map, is_v_ ? shared_.v[slot] : shared_.k[slot],
+                   is_v_ ? shared_.v_arrived[slot] : shared_.k_arrived[slot]);
+        ring_.advance();
+      }
+    }
+  }
+
+ private:
+  DEUCE_DEVICE void enter(const Piece& piece) {
+    head_ = piece.head;
+    request_ = piece.request;
+    live_ = {
+        visible_keys(params_, piece.shape, params_.by_group.quotient(piece.rows.first)).first,
+        visible_keys(params_, piece.shape, params_.by_group.quotient(piece.rows.last - 1)).last};
+    if (params_.paged == 0) {
+      row_ = params_.shared_row != 0        ? 0
+             : params_.cache_row != nullptr ? machine_.load_constant(params_.cache_row + request_)
+                                            : request_;
+      return;
+    }
+    pages_ = params_.page_indptr != nullptr
+                 ? params_.page_indices + machine_.load_constant(params_.page_indptr + request_)
+                 : params_.block_table + request_ * params_.block_table_stride;
+    column_ = params_.by_page.quotient(piece.shape.grid_begin + piece.tile * kTileTokens);
+    ids_ = load_ids(column_);
+    next_ids_ = load_ids(column_ + 32);
+  }
+
+  /// Page ids of 32 table columns, one a lane. Columns without a visible key are not read; they get
+  /// num_pages, which lies beyond the pool: such a box reads nothing and arrives as zeros.
+  DEUCE_DEVICE int32_t load_ids(int32_t first) const {
+    const int32_t column = first + machine_.lane();
+    const bool live =
+        column >= params_.by_page.quotient(live_.first) && column * params_.page_size < live_.last;
+    return live ? machine_.load_constant(pages_ + column) : params_.num_pages;
+  }
+
+  DEUCE_DEVICE void issue_tile(int32_t tile_begin, const TensorMap& map, unsigned char* tile,
+                               Barrier& arrived) {
+    if (params_.paged != 0) {
+      DEUCE_ROLLED
+      while (params_.by_page.quotient(tile_begin) - column_ >= 32) {
+        column_ += 32;
+        ids_ = next_ids_;
+        next_ids_ = load_ids(column_ + 32);
+      }
+    }
+    bool bad = false;
+    const int boxes = kTileTokens / params_.box_rows;
+    DEUCE_ROLLED
+    for (int first = 0; first < boxes; first += 32) {
+      const int index = first + machine_.lane();
+      const int32_t begin = tile_begin + index * params_.box_rows;
+      int32_t page = row_, slot = begin;
+      if (params_.paged != 0) {
+        const int32_t column = params_.by_page.quotient(begin), ahead = column - column_;
+        const auto near = machine_.shuffle(static_cast<uint32_t>(ids_), ahead & 31);
+        const auto far = machine_.shuffle(static_cast<uint32_t>(next_ids_), ahead & 31);
+        page = static_cast<int32_t>(ahead < 32 ? near : far);
+        slot = begin - column * params_.page_size;
+        if (index<boxes&& static_cast<uint32_t>(page)> static_cast<uint32_t>(params_.num_pages)) {
+          bad = true;
+          if (!is_v_) report_page(column, page);
+        }
+      }
+      if (begin >= live_.last || begin + params_.box_rows <= live_.first) page = params_.num_pages;
+      if (index < boxes) issue_box(map, tile, arrived, index, slot, page);
+    }
+    bad = machine_.any(bad);
+    if (machine_.elect()) {
+      if (!is_v_) machine_.store_shared(shared_.poisoned[ring_.slot()], bad ? 1u : 0u);
+      machine_.arrive_expect(arrived, kConfig.tile_bytes());
+    }
+  }
+
+  DEUCE_DEVICE void issue_box(const TensorMap& map, unsigned char* tile, Barrier& arrived,
+                              int index, int32_t slot, int32_t page) {
+    // Boxes too low for a whole swizzle period bring each half on its own.
+    const int box_bytes = params_.box_rows * params_.box_halves * kConfig.span_bytes();
+    DEUCE_ROLLED
+    for (int half = 0; half < kConfig.halves(); half += params_.box_halves) {
+      const int32_t coordinate[5] = {0, slot, half, head_, page};
+      machine_.copy_tensor(tile + half * kTileTokens * kConfig.span_bytes() + index * box_bytes,
+                           map, coordinate, arrived);
+    }
+  }
+
+  DEUCE_DEVICE void report_page(int32_t column, int32_t page) {
+    report_fault(machine_, params_.fault, FaultCode::page_id,
+                 FaultRecord{.request = request_,
+                             .column = column,
+                             .value = page,
+                             .highest = params_.num_pages - 1,
+                             .tag = params_.tag});
+  }
+
+  Machine& machine_;
+  SharedStorage<kConfig>& shared_;
+  const Params& params_;
+  const bool is_v_;
+  Ring<kConfig.stages> ring_ = Ring<kConfig.stages>::producer();
+  int32_t head_ = 0, request_ = 0;
+  Keys live_;                                    // of the item; the rest of its tiles is garbage
+  int32_t row_ = 0;                              // contiguous: cache row of the request
+  const int32_t* pages_ = nullptr;               // paged: the request's page ids
+  int32_t column_ = 0, ids_ = 0, next_ids_ = 0;  // ids of columns column_ + lane, and 32 later
+};
+
+}  // namespace deuce::hopper

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of one launch of the Hopper kernel, as the host fills them and every role reads them.
+// Tensor maps come first (64-byte aligned); all strides are in elements.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/divide.h"
+#include "kernel/fault_word.h"
+#include "kernel/machine.h"
+
+namespace deuce::hopper {
+
+struct alignas(64) Params {
+  TensorMap k_map, v_map;  // dimensions (element, slot, half, KV head, page or cache row)
+
+  // --- work ---
+  int32_t batch = 0, kv_heads = 1, group = 1;
+  // Keys a row sees around its own position, both ends inclusive; open and causal are values too.
+  int32_t window_left = 0, window_right = 0;
+  int32_t q_len = 0;  // rows a request when cu_q_len is null
+  FastDivide by_group, by_page, by_workers;
+  int32_t kv_len_all = 0;  // when kv_len is null
+  int32_t max_kv_len = 0, max_q_len = 0;
+  int64_t capacity = 0;  // tokens a request can hold: table columns x page, or slots
+  const int32_t *kv_len = nullptr, *kv_start = nullptr,
+                *cu_q_len = nullptr;  // [batch], [batch + 1]
+
+  // --- cache ---
+  int32_t page_size = 0;             // slots of a page; a contiguous cache is one page a row
+  int32_t paged = 0, num_pages = 0;  // pages of the pool, or rows of the contiguous cache
+  int32_t box_rows = 0;              // slots of one TMA box: a power of two that divides the page
+  int32_t box_halves = 0;            // 128-byte columns that one box fetches
+  const int32_t* block_table = nullptr;  // [batch, columns]
+  int64_t block_table_stride = 0;
+  const int32_t *page_indptr = nullptr, *page_indices = nullptr, *last_page_len = nullptr;
+  const int32_t* cache_row = nullptr;  // [batch] or null
+  int32_t shared_row = 0;              // all requests use cache row 0
+
+  // --- queries and results ---
+  const void* q = nullptr;  // [request, row, head, head_dim]
+  void* out = nullptr;      // likewise
+  float* lse = nullptr;     // [request, row, head] or null
+  int64_t q_stride[3] = {}, out_stride[3] = {}, lse_stride[3] = {};
+  int32_t q_is_bf16 = 0;       // with an e4m3 cache: q is bf16, else half
+  int32_t out_element = 0;     // OutElement
+  const void* sink = nullptr;  // [q heads] or null
+  int32_t sink_element = 0;
+  float lse_factor = 1;  // from base 2 to the base asked for
+  float scale_log2 = 0;  // softmax scale x score_scale x log2(e); without softcap
+  float softcap = 0,
+        softcap_scale = 0;  // cap, and scale / cap: s = cap tanh(s_raw * softcap_scale)
+  float out_scale = 1;
+  const float *k_descale = nullptr, *v_descale = nullptr;  // [batch, KV head] or null
+  int64_t k_descale_stride[2] = {}, v_descale_stride[2] = {};
+
+  // --- workspace ---
+  uint32_t* arrivals = nullptr;   // [3 workers, attend warps], see Merge::arrive
+  float* partials = nullptr;      // [workers, 2, rows, head_dim], not normalised
+  float* partial_rows = nullptr;  // [workers, 2, rows, 2]: maximum (log2 domain), sum
+  FaultWord* fault = nullptr;     // mapped host memory, or null
+  uint32_t tag = 0;
+};
+
+enum class OutElement : int32_t { f32 = 0, half = 1, bf16 = 2 };
+
+}  // namespace deuce::hopper

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which KV tiles a CTA works on: stream-K over live lengths, as kernel/work.h defines it, in 32
+// bits and with the sums shared by a warp: the launch waits for this before its first load. Used by
+// every warp of both roles. Each computes the same list from the same inputs, so nothing is
+// published and nobody waits. Reads lengths only, never page tables. Code here runs once per launch
+// or piece and is fetched cold, so it is written to be short.
+#pragma once
+
+#include "kernel/hopper/config.h"
+#include "kernel/hopper/params.h"
+
+namespace deuce::hopper {
+
+DEUCE_DEVICE int32_t min_of(int32_t a, int32_t b) { return a < b ? a : b; }
+DEUCE_DEVICE int32_t max_of(int32_t a, int32_t b) { return a > b ? a : b; }
+
+/// A request as this launch sees it; faulty requests have no rows and so get no work.
+struct Request {
+  int32_t first_row = 0;  // ragged rows: of q, in tokens
+  int32_t q_len = 0;
+  int32_t kv_begin = 0, kv_end = 0;      // live keys, as positions in the request's cache
+  int32_t grid_begin = 0;                // where tile 0 begins: kv_begin, or a box border below it
+  int32_t tile_begin = 0, tile_end = 0;  // tiles that some row sees; the same for all row tiles
+  FaultCode fault = FaultCode::none;
+  DEUCE_DEVICE int32_t tiles() const { return tile_end - tile_begin; }
+};
+
+/// Positions first .. last - 1.
+struct Keys {
+  int32_t first = 0, last = 0;
+};
+
+/// Keys that row `token` of a request sees.
+DEUCE_DEVICE Keys visible_keys(const Params& params, const Request& request, int32_t token) {
+  const int32_t position = request.kv_end - request.q_len + token;
+  return {max_of(request.kv_begin, position - params.window_left),
+          min_of(request.kv_end, position + params.window_right + 1)};
+}
+
+template <class Machine>
+DEUCE_DEVICE Request request_of(Machine& machine, const Params& params, int32_t index) {
+  Request request;
+  request.q_len = params.q_len;
+  request.kv_end = params.kv_len_all;
+  int64_t capacity = params.capacity;
+  if (params.cu_q_len != nullptr) {
+    request.first_row = machine.load_constant(params.cu_q_len + index);
+    request.q_len = machine.load_constant(params.cu_q_len + index + 1) - request.first_row;
+    if (request.q_len < 0 || request.q_len > params.max_q_len) request.fault = FaultCode::q_len;
+  }
+  if (params.page_indptr != nullptr) {
+    const int32_t first = machine.load_constant(params.page_indptr + index);
+    const int32_t pages = machine.load_constant(params.page_indptr + index + 1) - first;
+    capacity = static_cast<int64_t>(pages) * params.page_size;
+    if (params.kv_len == nullptr && pages > 0) {
+      const int32_t last = machine.load_constant(params.last_page_len + index);
+      request.kv_end = (pages - 1) * params.page_size + last;
+      if (last < 1 || last > params.page_size) request.fault = FaultCode::last_page_len;
+    }
+  }
+  if (params.kv_len != nullptr) request.kv_end = machine.load_constant(params.kv_len + index);
+  if (params.kv_start != nullptr) {
+    request.kv_begin = machine.load_constant(params.kv_start + index);
+    if (request.kv_begin < 0 || request.kv_begin > request.kv_end) {
+      request.fault = FaultCode::kv_start;
+    }
+  }
+  if (params.cache_row != nullptr) {
+    const int32_t row = machine.load_constant(params.cache_row + index);
+    if (row < 0 || row >= params.num_pages) request.fault = FaultCode::cache_row;
+  }
+  if (request.kv_end < 0 || request.kv_end > capacity ||
+      request.kv_end - request.kv_begin > params.max_kv_len) {
+    request.fault = FaultCode::kv_len;
+  }
+  // Boxes start at multiples of their height inside a page, so the tile grid does too.
+  request.grid_begin = request.kv_begin & (params.paged != 0 ? -params.box_rows : -1);
+  const Keys first = visible_keys(params, request, 0);
+  const Keys last = visible_keys(params, request, request.q_len - 1);
+  if (request.fault == FaultCode::none && request.q_len > 0 && first.first < last.last) {
+    request.tile_begin = (first.first - request.grid_begin) / kTileTokens;
+    request.tile_end = (last.last - request.grid_begin + kTileTokens - 1) / kTileTokens;
+  }
+  return request;
+}
+
+/// Rows first .. last - 1 of all packed rows (token * group + head) of a request.
+struct RowSpan {
+  int32_t first = 0, last = 0;
+};
+
+/// A run of tiles of one item (request, KV head, row tile) that one CTA attends to.
+struct Piece {
+  Request shape;
+  int32_t request = 0, head = 0;
+  RowSpan rows;
+  int32_t tile = 0, tiles = 0;  // first tile, in the request's grid, and count
+  bool cut = false;             // other CTAs have tiles of the item too
+  int32_t item_begin = 0;       // of the item on the line of all tiles
+};
+
+/// Walks the pieces of one CTA in line order. Warp collective: all calls by the whole warp, results
+/// uniform. The host has checked that the line of all tiles is shorter than 2^31.
+template <Config kConfig, class Machine>
+class Schedule {
+ public:
+  DEUCE_DEVICE Schedule(Machine& machine, const Params& params)
+      : machine_(machine), params_(params) {
+    int32_t total = 0;
+    DEUCE_ROLLED
+    for (int32_t base = (params.batch - 1) & ~31; base >= 0; base -= 32) {
+      load_window(base);
+      total += window_tiles_;
+    }
+    const int32_t worker = machine.block();
+    per_worker_ = params.by_workers.quotient(total);
+    longer_ = total - per_worker_ * params.by_workers.divisor;
+    begin_ = worker * per_worker_ + min_of(worker, longer_);
+    end_ = begin_ + per_worker_ + (worker < longer_ ? 1 : 0);
+  }
+
+  /// The next piece, or false at the end of the CTA's stretch.
+  DEUCE_DEVICE bool next(Piece& piece) {
+    if (begin_ >= end_) return false;
+    if (begin_ >= request_end_) seek(piece.shape);
+    const int32_t tiles = piece.shape.tiles();
+    const int32_t item = static_cast<int32_t>(static_cast<uint32_t>(begin_ - request_begin_) /
+                                              static_cast<uint32_t>(tiles));
+    const int32_t rows = piece.shape.q_len * params_.group;
+    const int32_t row_tiles = (rows + kConfig.rows() - 1) / kConfig.rows();
+    piece.request = index_;
+    piece.head = row_tiles == 1 ? item : item / row_tiles;
+    piece.rows.first = (item - piece.head * row_tiles) * kConfig.rows();
+    piece.rows.last = min_of(piece.rows.first + kConfig.rows(), rows);
+    piece.item_begin = request_begin_ + item * tiles;
+    piece.tile = piece.shape.tile_begin + begin_ - piece.item_begin;
+    piece.tiles = min_of(piece.item_begin + tiles, end_) - begin_;
+    piece.cut = piece.tiles != tiles;
+    begin_ += piece.tiles;
+    return true;
+  }
+
+  /// The worker whose stretch holds a tile of the line.
+  DEUCE_DEVICE int32_t worker_of(int32_t tile) const {
+    const int32_t in_longer = longer_ * (per_worker_ + 1);
+    const bool longer = tile < in_longer;
+    return (longer ? 0 : longer_) +
+           static_cast<int32_t>(static_cast<uint32_t>(longer ? tile : tile - in_longer) /
+                                static_cast<uint32_t>(per_worker_ + (longer ? 1 : 0)));
+  }
+
+ private:
+  /// Requests base .. base + 31, one a lane, with the tiles of all up to and including each.
+  DEUCE_DEVICE void load_window(int32_t base) {
+    const int32_t index = base + machine_.lane();
+    window_ = base;
+    lane_request_ = index < params_.batch ? request_of(machine_, params_, index) : Request{};
+    const int32_t rows = lane_request_.q_len * params_.group;
+    lane_tiles_ =
+        lane_request_.tiles() * params_.kv_heads * ((rows + kConfig.rows() - 1) / kConfig.rows());
+    upto_ = lane_tiles_;
+    DEUCE_ROLLED
+    for (int delta = 1; delta < 32; delta *= 2) {
+      const auto other =
+          static_cast<int32_t>(machine_.shuffle_up(static_cast<uint32_t>(upto_), delta));
+      if (machine_.lane() >= delta) upto_ += other;
+    }
+    window_tiles_ = broadcast(upto_, 31);
+  }
+
+  /// Finds the request that holds tile begin_, in this window or a later one.
+  DEUCE_DEVICE void seek(Request& request) {
+    DEUCE_ROLLED
+    while (begin_ >= window_begin_ + window_tiles_) {
+      window_begin_ += window_tiles_;
+      load_window(window_ + 32);
+    }
+    const int owner = machine_.lowest_lane(machine_.ballot(window_begin_ + upto_ > begin_));
+    index_ = window_ + owner;
+    request_end_ = window_begin_ + broadcast(upto_, owner);
+    request_begin_ = request_end_ - broadcast(lane_tiles_, owner);
+    request.first_row = broadcast(lane_request_.first_row, owner);
+    request.q_len = broadcast(lane_request_.q_len, owner);
+    request.kv_begin = broadcast(lane_request_.kv_begin, owner);
+    request.kv_end = broadcast(lane_request_.kv_end, owner);
+    request.grid_begin = broadcast(lane_request_.grid_begin, owner);
+    request.tile_begin = broadcast(lane_request_.tile_begin, owner);
+    request.tile_end = broadcast(lane_request_.tile_end, owner);
+  }
+
+  DEUCE_DEVICE int32_t broadcast(int32_t value, int lane) const {
+    return static_cast<int32_t>(machine_.shuffle(static_cast<uint32_t>(value), lane));
+  }
+
+  Machine& machine_;
+  const Params& params_;
+  Request lane_request_;               // of this lane
+  int32_t lane_tiles_ = 0, upto_ = 0;  // its tiles, and those of the window up to it
+  int32_t window_ = 0, window_begin_ = 0, window_tiles_ = 0;
+  int32_t per_worker_ = 0, longer_ = 0;
+  int32_t begin_ = 0, end_ = 0;  // what is left of the CTA's stretch of the line
+  int32_t index_ = 0, request_begin_ = 0, request_end_ = 0;  // current request, on the line
+};
+
+}  // namespace deuce::hopper

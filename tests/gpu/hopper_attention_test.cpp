@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Hopper kernel against the double-precision reference, on a GPU.
+// One named test per feature, then a random grid over all of them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "gpu/gpu_case.h"
+
+namespace deuce::test {
+namespace {
+
+void expect_right(const CaseSpec& spec) {
+  GpuCase problem(spec);
+  EXPECT_EQ(problem.disagreement(), "");
+}
+
+TEST(HopperAttention, ContiguousCacheOfOneRequest) {
+  DEUCE_NEEDS_HOPPER();
+  expect_right({.page_size = 0, .lengths = {64}});
+  expect_right({.page_size = 0, .lengths = {1000}});
+}
+
+TEST(HopperAttention, RaggedLengthsWithShuffledPagesOfEverySize) {
+  DEUCE_NEEDS_HOPPER();
+  for (int page : {8, 16, 32, 64, 128, 256, 24, 48, 1, 2, 3, 4, 5, 7, 20}) {
+    expect_right({.seed = 1, .page_size = page});
+  }
+}
+
+TEST(HopperAttention, HeadMajorAndInterleavedCaches) {
+  DEUCE_NEEDS_HOPPER();
+  for (Layout layout : {Layout::hnd, Layout::interleaved}) {
+    expect_right({.seed = 2, .layout = layout});
+    expect_right({.seed = 2, .page_size = 0, .layout = layout});
+  }
+}
+
+TEST(HopperAttention, HeadDim64AndHalfPrecision) {
+  DEUCE_NEEDS_HOPPER();
+  for (int dim : {64, 128}) {
+    for (int32_t type : {DEUCE_BF16, DEUCE_F16}) {
+      expect_right({.seed = 3, .head_dim = dim, .q_dtype = type, .kv_dtype = type});
+    }
+  }
+}
+
+TEST(HopperAttention, Fp8CacheWithDescales) {
+  DEUCE_NEEDS_HOPPER();
+  for (int dim : {64, 128}) {
+    for (int32_t type : {DEUCE_BF16, DEUCE_F16}) {
+      expect_right(
+          {.seed = 4, .head_dim = dim, .q_dtype = type, .kv_dtype = DEUCE_E4M3, .descales = true});
+    }
+  }
+}
+
+TEST(HopperAttention, CausalRowsOfSeveralTokens) {
+  DEUCE_NEEDS_HOPPER();
+  for (int q_len : {2, 4, 5, 8, 16, 40}) {
+    expect_right({.seed = 5, .causal = true, .q_len = q_len});
+  }
+}
+
+TEST(HopperAttention, WindowsNearTileAndPageBorders) {
+  DEUCE_NEEDS_HOPPER();
+  for (int left : {0, 1, 15, 16, 63, 64, 127, 128, 1000000000}) {
+    expect_right({.seed = 6, .causal = true, .q_len = 3, .window_left = left});
+    expect_right({.seed = 6, .q_len = 3, .window_left = left, .window_right = 1});
+  }
+}
+
+TEST(HopperAttention, SoftcapSinksAndNegativeScale) {
+  DEUCE_NEEDS_HOPPER();
+  expect_right({.seed = 7, .softcap = 5});
+  expect_right({.seed = 7, .sinks = true});
+  expect_right({.seed = 7, .sinks = true, .softcap = 2, .softmax_scale = -0.2F});
+  expect_right({.seed = 7, .lse_base2 = true, .softmax_scale = 2.0F});
+}
+
+TEST(HopperAttention, TableStylesStartsAndRaggedRows) {
+  DEUCE_NEEDS_HOPPER();
+  expect_right({.seed = 8, .indptr_style = true});
+  expect_right({.seed = 8, .starts = true});
+  expect_right({.seed = 8, .page_size = 0, .starts = true, .rows_by_index = true});
+  expect_right({.seed = 8, .ragged_rows = true, .causal = true, .q_len = 6});
+}
+
+TEST(HopperAttention, OneLongRequestIsSplitOverAllSms) {
+  DEUCE_NEEDS_HOPPER();
+  expect_right({.seed = 9, .kv_heads = 1, .lengths = {40000}});
+  expect_right({.seed = 9, .kv_heads = 1, .page_size = 0, .lengths = {9000, 3}});
+}
+
+TEST(HopperAttention, RepeatsBitForBit) {
+  DEUCE_NEEDS_HOPPER();
+  GpuCase problem({.seed = 10, .sinks = true, .lengths = {3000, 70, 5000, 0, 64, 1}});
+  const std::vector<uint8_t> first = problem.run_on_gpu();
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(problem.run_on_gpu(), first) << "run " << i;
+}
+
+template <class T>
+T pick(std::mt19937_64& random, std::initializer_list<T> values) {
+  return values.begin()[random() % values.size()];
+}
+
+CaseSpec random_spec(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  CaseSpec spec;
+  spec.seed = seed;
+  spec.head_dim = pick(random, {64, 128});
+  spec.kv_heads = pick(random, {1, 2, 3, 8});
+  spec.group = pick(random, {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24});
+  spec.q_dtype = pick<int32_t>(random, {DEUCE_BF16, DEUCE_F16});
+  spec.kv_dtype = random() % 3 == 0 ? DEUCE_E4M3 : spec.q_dtype;
+  spec.out_dtype = pick<int32_t>(random, {0, 0, DEUCE_F32, DEUCE_BF16, DEUCE_F16});
+  spec.page_size = pick(random, {0, 0, 8, 16, 16, 32, 64, 128, 24, 3, 1});
+  if (spec.kv_dtype == DEUCE_E4M3 && spec.head_dim == 64) spec.page_size += spec.page_size % 2;
+  spec.layout = pick(random, {Layout::nhd, Layout::hnd, Layout::interleaved});
+  spec.q_len = pick(random, {1, 1, 1, 2, 3, 4, 8, 17});
+  spec.causal = random() % 2 == 0;
+  spec.indptr_style = spec.page_size > 0 && random() % 3 == 0;
+  spec.rows_by_index = spec.page_size == 0 && random() % 2 == 0;
+  spec.ragged_rows = random() % 4 == 0;
+  spec.starts = random() % 4 == 0;
+  spec.sinks = random() % 3 == 0;
+  spec.descales = spec.kv_dtype == DEUCE_E4M3 && random() % 2 == 0;
+  spec.lse_base2 = random() % 4 == 0;
+  spec.lse = random() % 4 != 0;
+  if (random() % 3 == 0) spec.window_left = static_cast<int32_t>(random() % 200);
+  if (random() % 6 == 0) spec.window_right = static_cast<int32_t>(random() % 8);
+  if (random() % 4 == 0) spec.softcap = pick(random, {1.0F, 10.0F, 50.0F});
+  if (random() % 4 == 0) spec.softmax_scale = pick(random, {-0.1F, 0.5F, 1e-3F});
+  spec.lengths.resize(1 + random() % 6);
+  for (int32_t& length : spec.lengths) {
+    length =
+        random() % 8 == 0 ? 0 : static_cast<int32_t>(random() % pick(random, {5, 70, 400, 1500}));
+  }
+  return spec;
+}
+
+TEST(HopperAttention, RandomProblems) {
+  DEUCE_NEEDS_HOPPER();
+  const char* wanted = std::getenv("DEUCE_GPU_CASES");
+  const int cases = wanted != nullptr ? std::atoi(wanted) : 200;
+  const char* first_seed = std::getenv("DEUCE_GPU_SEED");
+  const int first = first_seed != nullptr ? std::atoi(first_seed) : 1000;
+  int failures = 0;
+  for (int i = first; i < first + cases && failures < 20; ++i) {
+    const CaseSpec spec = random_spec(i);
+    SCOPED_TRACE(spec.text());
+    if (cases == 1) std::fprintf(stderr, "%s\n", spec.text().c_str());
+    GpuCase problem(spec);
+    const std::string text = problem.disagreement();
+    EXPECT_EQ(text, "");
+    failures += text.empty() ? 0 : 1;
+  }
+}
+
+}  // namespace
+}  // namespace deuce::test
