@@ -13,8 +13,8 @@ struct Record {
 };
 
 // Not initial-exec: the CUDA runtime in the same library has a page of thread-local storage, and a
-// library of that size that insists on the static TLS block cannot be loaded by dlopen. nullptr = no
-// error.
+// library of that size that insists on the static TLS block cannot be loaded by dlopen. nullptr =
+// no error.
 thread_local const char* t_sentence = nullptr;
 thread_local const char* t_field = nullptr;
 

@@ -12,7 +12,7 @@ Result<DeviceInfo> query_device(int id) {
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
     return Status{DEUCE_NO_DEVICE, "device_id",
-                  fmt::format("no CUDA device: {}",
+                  fmt::format("backend hopper needs a CUDA device: {}",
                               error != cudaSuccess ? cudaGetErrorString(error) : "none found")};
   }
   DeviceInfo info;
