@@ -112,7 +112,7 @@ bool small_enough(const Problem& problem, const Call& call) {
 }
 
 /// Whether some row of the request sees the slot, straight from the definition.
-bool is_visible(const Problem& problem, const CacheView& view, int64_t request, int64_t slot) {
+bool is_visible(const Problem& problem, const CacheView& view, int32_t request, int64_t slot) {
   for (int64_t row = 0; row < view.q_len(request); ++row) {
     const int64_t pos = view.kv_len(request) - view.q_len(request) + row;
     const bool causal = !problem.causal || slot <= pos;
@@ -123,7 +123,7 @@ bool is_visible(const Problem& problem, const CacheView& view, int64_t request, 
   return false;
 }
 
-void check_request(const Problem& problem, const Call& call, const CacheView& view, int64_t b) {
+void check_request(const Problem& problem, const Call& call, const CacheView& view, int32_t b) {
   require(view.q_len(b) >= 0 && view.q_len(b) <= call.q_len);
   require(view.kv_start(b) >= 0 && view.kv_start(b) <= view.kv_len(b));
   require(view.kv_len(b) <= view.capacity(b));
@@ -174,7 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const Tables tables(call, bytes);
   if (refused(deuce::check_host_data(problem.value(), call))) return 0;
   const CacheView view(problem.value(), call);
-  for (int64_t b = 0; b < call.batch; ++b) check_request(problem.value(), call, view, b);
+  for (int32_t b = 0; b < call.batch; ++b) check_request(problem.value(), call, view, b);
   return 0;
 }
 
