@@ -29,7 +29,8 @@ KernelSpec blackwell_kernel_spec() {
       {"K/V tile", offsetof(Storage, kv), kConfig.tile_bytes(), kConfig.ring_slots()},
       {"row scale", offsetof(Storage, row_scale), sizeof(Storage::row_scale), 1},
       {"row max", offsetof(Storage, row_max), sizeof(Storage::row_max), 1},
-      {"work range", offsetof(Storage, work), sizeof(Storage::work), 1},
+      {"piece", offsetof(Storage, pieces), sizeof(blackwell::PieceRecord), blackwell::kPieceSlots},
+      {"total tiles", offsetof(Storage, total_tiles), 8, 1},
       {"tensor-memory address", offsetof(Storage, tensor_memory), 16, 1},
       {"last arriver", offsetof(Storage, last_arriver), 16, 1}};
   spec.tensor_ranges = {{"S/P slot", 0, Columns::kPerSlot, kConfig.score_slots},

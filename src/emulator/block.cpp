@@ -84,7 +84,7 @@ void Block::start() {
 OpContext Block::context(const Lane& lane) const {
   const int w = lane.thread / 32;
   const Warp& warp = warps_[static_cast<std::size_t>(w)];
-  return {index_, w, lane.thread % 32, warp.role, warp.kv_block};
+  return {index_, w, lane.thread % 32, warp.role, warp.kv_block, shared_.data() + shared_skip_};
 }
 
 Op& Block::op(const Warp& warp, int lane) const {

@@ -158,6 +158,8 @@ class Block {
   // block_memory.cpp: shared and global memory, copies
   double shared_access(Warp& warp, const Group& group);
   double global_access(Warp& warp, const Group& group);
+  void check_global(const Warp& warp, const Op& call, const void* address, bool writes,
+                    const GlobalRange& range);
   double atomic(Warp& warp, const Group& group);
   double copy(Warp& warp, const Group& group);
   void issue_copy(Warp& warp, Op& op);

@@ -73,48 +73,41 @@ double Block::global_access(Warp& warp, const Group& group) {
     }
     std::memcpy(call.target, call.source, call.bytes);
     if (!range->writable) return;
-    Sector& sector = grid_.sector(address);
-    const uint32_t first_byte = reinterpret_cast<uintptr_t>(address) % 32;
-    const auto bytes = static_cast<uint32_t>(((uint64_t{1} << call.bytes) - 1) << first_byte);
-    const auto ordered = [&](int block, int w, uint32_t sequence) {
-      return block == index_ ? warp.clock.c[static_cast<std::size_t>(w)] >= sequence
-                             : warp.clock.knows(block, w) >= sequence;
-    };
-    const bool same_writer = sector.write_block == index_ && sector.write_warp == warp.index;
-    if ((sector.write_bytes & bytes) != 0 &&
-        !ordered(sector.write_block, sector.write_warp, sector.write_sequence)) {
-      fault(writes ? "H2" : "H1", &warp, &call,
-            fmt::format(
-                "{} {} + {}: not ordered behind the write by block {}, warp {}",
-                writes ? "write of" : "read of", range->name,
-                static_cast<const std::byte*>(address) - static_cast<const std::byte*>(range->base),
-                sector.write_block, sector.write_warp));
-      return;
-    }
-    if (writes && (sector.read_bytes & bytes) != 0 &&
-        !ordered(sector.read_block, sector.read_warp, sector.read_sequence)) {
-      fault("H2", &warp, &call,
-            fmt::format("write of {}: not ordered behind the read by block {}, warp {}",
-                        range->name, sector.read_block, sector.read_warp));
-      return;
-    }
-    const auto w16 = static_cast<int16_t>(warp.index);
-    const auto b16 = static_cast<int16_t>(index_);
-    if (writes) {
-      sector.write_bytes = same_writer ? sector.write_bytes | bytes : bytes;
-      sector.write_block = b16;
-      sector.write_warp = w16;
-      sector.write_sequence = warp.sequence;
-    } else {
-      sector.read_bytes = bytes;
-      sector.read_block = b16;
-      sector.read_warp = w16;
-      sector.read_sequence = warp.sequence;
-    }
+    check_global(warp, call, address, writes, *range);
   });
-  note_access(warp, group.mask);
+  // What nobody writes needs no order, so constants do not hold a release back.
+  if (first.kind != OpKind::load_constant) note_access(warp, group.mask);
   finish_lanes(warp, group.mask);
   return grid_.timing()(writes ? cost::kGlobalStore : cost::kGlobal);
+}
+
+// Words keep their last writer and reader: neighbours in a sector may belong to other blocks.
+void Block::check_global(const Warp& warp, const Op& call, const void* address, bool writes,
+                         const GlobalRange& range) {
+  Sector& sector = grid_.sector(address);
+  const auto at = reinterpret_cast<uintptr_t>(address) % 32;
+  const auto ordered = [&](const Sector::Mark& mark) {
+    if (mark.block < 0) return true;
+    return mark.block == index_ ? warp.clock.c[static_cast<std::size_t>(mark.warp)] >= mark.sequence
+                                : warp.clock.knows(mark.block, mark.warp) >= mark.sequence;
+  };
+  const Sector::Mark mine{static_cast<int16_t>(index_), static_cast<int16_t>(warp.index),
+                          warp.sequence};
+  for (std::size_t word = at / 4; word <= (at + call.bytes - 1) / 4; ++word) {
+    const Sector::Mark write = sector.writes[word], read = sector.reads[word];
+    if (!ordered(write) || (writes && !ordered(read))) {
+      const bool after_write = !ordered(write);
+      const Sector::Mark& other = after_write ? write : read;
+      fault(writes ? "H2" : "H1", &warp, &call,
+            fmt::format(
+                "{} {} + {}: not ordered behind the {} by block {}, warp {}",
+                writes ? "write of" : "read of", range.name,
+                static_cast<const std::byte*>(address) - static_cast<const std::byte*>(range.base),
+                after_write ? "write" : "read", other.block, other.warp));
+      return;
+    }
+    (writes ? sector.writes : sector.reads)[word] = mine;
+  }
 }
 
 // Device-scope acquire and release on one address: the only way by which clocks travel between

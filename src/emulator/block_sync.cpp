@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kBlockBarrier = 16;  // its index among the named ones
 constexpr uint64_t kCanary = 0x8badf00ddeadbeefu;
 
-bool contains(const std::array<Role, 2>& roles, Role role) {
-  return role != Role::idle && (roles[0] == role || roles[1] == role);
+bool contains(const auto& roles, Role role) {
+  return role != Role::idle && std::find(roles.begin(), roles.end(), role) != roles.end();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // Time is in cycles; equal times run in the order in which they were queued.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <queue>
@@ -13,11 +14,13 @@
 
 namespace deuce::emulator {
 
-/// Last writer and reader of a 32-byte sector of global memory.
+/// Last writer and reader of each word of a 32-byte sector of global memory.
 struct Sector {
-  int16_t write_block = -1, write_warp = -1, read_block = -1, read_warp = -1;
-  uint32_t write_sequence = 0, read_sequence = 0;
-  uint32_t write_bytes = 0, read_bytes = 0;  // masks
+  struct Mark {
+    int16_t block = -1, warp = -1;
+    uint32_t sequence = 0;
+  };
+  std::array<Mark, 8> writes, reads;
 };
 
 class Grid {

@@ -49,6 +49,7 @@ struct OpContext {
   int block, warp, lane;
   Role role;
   int kv_block;
+  const std::byte* shared;  // the block's shared memory
 };
 
 /// Sees every operation before the machine does: may alter it, or drop it by returning false.

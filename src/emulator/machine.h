@@ -49,6 +49,7 @@ class Machine {
     lane_.submit(op);
     return op.value;
   }
+  static int lowest_lane(uint32_t lanes) { return __builtin_ctz(lanes); }
   bool any(bool vote, Site site = Site::here()) { return ballot(vote, site) != 0; }
 
   void sync_block(Site site = Site::here()) { run(OpKind::sync_block, site); }

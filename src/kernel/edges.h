@@ -11,11 +11,21 @@
 
 namespace deuce {
 
-enum class Role : uint8_t { load, load_q, mma, softmax, correction, epilogue, attend, idle };
+enum class Role : uint8_t {
+  load,
+  load_q,
+  mma,
+  softmax,
+  correction,
+  epilogue,
+  attend,
+  schedule,
+  idle
+};
 
 constexpr std::string_view name_of(Role role) {
-  constexpr std::array<std::string_view, 8> kNames{"load",       "load q",   "mma",    "softmax",
-                                                   "correction", "epilogue", "attend", "idle"};
+  constexpr std::array<std::string_view, 9> kNames{
+      "load", "load q", "mma", "softmax", "correction", "epilogue", "attend", "schedule", "idle"};
   return kNames[static_cast<std::size_t>(role)];
 }
 
@@ -49,9 +59,9 @@ enum class EdgeKind : uint8_t {
 
 struct Edge {
   std::string_view name;
-  std::array<Arrival, 2> arrives{};
+  std::array<Arrival, 6> arrives{};
   Role waits = Role::idle;
-  std::array<Role, 2> waits_too{Role::idle, Role::idle};
+  std::array<Role, 5> waits_too{Role::idle, Role::idle, Role::idle, Role::idle, Role::idle};
   int slots = 1;
   std::string_view protects;
   EdgeKind kind = EdgeKind::barrier;

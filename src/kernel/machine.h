@@ -71,6 +71,7 @@ concept CoreMachine = requires(M machine, Barrier& barrier, const TensorMap& map
   { machine.shuffle_up(word, index) } -> std::same_as<uint32_t>;  // lane - index, else own value
   { machine.any(true) } -> std::same_as<bool>;
   { machine.ballot(true) } -> std::same_as<uint32_t>;
+  { machine.lowest_lane(word) } -> std::same_as<int>;  // of a ballot that is not 0
 
   // --- block and named barriers (converged warps) ------------------------------------------------
   machine.sync_block();  // all threads; joins all their memory accesses

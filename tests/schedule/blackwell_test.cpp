@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <ostream>
 
 #include "emulator/blackwell.h"
 #include "support/decode_case.h"
@@ -43,6 +44,7 @@ struct NamedCase {
   CaseSpec spec;
   int workers = 2;
 };
+void PrintTo(const NamedCase& named, std::ostream* out) { *out << named.name; }
 
 const std::vector<NamedCase>& cases() {
   static const std::vector<NamedCase> list{

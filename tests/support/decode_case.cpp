@@ -124,7 +124,7 @@ void DecodeCase::fill_cache(const CaseSpec& spec) {
       for (int64_t i = 0; i < slot_values; ++i) {
         float value = normal(random);
         if (spec.growing && i % spec.head_dim == 0) {
-          value = 0.05F * static_cast<float>(longest - key) / 8;
+          value = 0.22F * static_cast<float>(longest - key) / 8;  // 10 in log2 units a block
         }
         k_[static_cast<std::size_t>(at + i)] = encode(value, spec.bf16);
         v_[static_cast<std::size_t>(at + i)] = encode(normal(random), spec.bf16);

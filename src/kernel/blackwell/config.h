@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include "kernel/edges.h"
 #include "kernel/numbers.h"
@@ -28,6 +30,7 @@ struct Config {
 };
 
 inline constexpr int kThreads = 512;
+inline constexpr int kPieceSlots = 4;  // pieces published ahead of the slowest role
 inline constexpr float kRescaleThreshold =
     8.0F;  // log2: P stays below 2^8, exact enough in 16 bits
 
@@ -38,11 +41,37 @@ inline constexpr std::array kRoles{
     WarpRange{Role::softmax, 0, 4, kConfig.head_dim == 64 ? 200 : 192},
     WarpRange{Role::epilogue, 4, 4, 128},
     WarpRange{Role::correction, 8, 4, kConfig.head_dim == 64 ? 64 : 80},
-    WarpRange{Role::mma, 12, 1, 48},
-    WarpRange{Role::load_q, 13, 1, 48},
-    WarpRange{Role::load, 14, 1, 48},
-    WarpRange{Role::idle, 15, 1, 48},
+    WarpRange{Role::mma, 12, 1, 96},
+    WarpRange{Role::load_q, 13, 1, 96},
+    WarpRange{Role::load, 14, 1, 96},
+    WarpRange{Role::schedule, 15, 1, 96},
 };
+
+/// Role of a warp, from the table; written so that device code sees constants only.
+template <Config kConfig>
+constexpr Role role_of_warp(int warp) {
+  Role role = Role::idle;
+  [&]<std::size_t... kRow>(std::index_sequence<kRow...>) {
+    const auto look = [&](int first, int warps, Role found) {
+      if (warp >= first && warp < first + warps) role = found;
+    };
+    (look(std::integral_constant<int, kRoles<kConfig>[kRow].first_warp>::value,
+          std::integral_constant<int, kRoles<kConfig>[kRow].warps>::value,
+          std::integral_constant<Role, kRoles<kConfig>[kRow].role>::value),
+     ...);
+  }
+  (std::make_index_sequence<kRoles<kConfig>.size()>{});
+  return role;
+}
+
+template <Config kConfig>
+constexpr int registers_of_role(Role role) {
+  int registers = 0;
+  for (const WarpRange& range : kRoles<kConfig>) {
+    if (range.role == role) registers = range.registers;
+  }
+  return registers;
+}
 
 template <Config kConfig>
 constexpr int registers_of_block() {

@@ -17,11 +17,11 @@ class Correction {
       : machine_(machine), shared_(shared), params_(params), row_(machine.thread() % 128) {}
 
   DEUCE_DEVICE void run() {
-    Pieces<kConfig, Machine> pieces(machine_, shared_, params_);
+    Pieces<kConfig, Machine> pieces(machine_, shared_);
     hand_over();  // the first PV may write O
     int block = 0;
-    for (Piece piece; pieces.next(piece);) {
-      const int end = block + piece.tiles.count();
+    for (PieceRecord piece; pieces.next(piece);) {
+      const int end = block + piece.blocks();
       machine_.at_block(block);
       take_stats();  // first block: nothing to rescale
       machine_.arrive(shared_.stats_taken);
@@ -107,10 +107,9 @@ class Correction {
   }
 
   /// A whole item: normalised, to the caller's output.
-  DEUCE_DEVICE void finish(const Piece& piece, float max, float sum) {
-    const bool real = row_ < piece.item.rows;
-    const RowPlace place = place_of_row(params_, piece.item, real ? row_ : 0,
-                                        first_token_of(machine_, params_, piece.item.request));
+  DEUCE_DEVICE void finish(const PieceRecord& piece, float max, float sum) {
+    const bool real = row_ < piece.rows;
+    const RowPlace place = place_of_row(params_, piece.item(), real ? row_ : 0, piece.first_token);
     const RowResult result =
         finish_row(machine_, max, sum, sink_of(machine_, params_, place.q_head), params_.out_factor,
                    params_.lse_base2);
@@ -129,11 +128,12 @@ class Correction {
   }
 
   /// A cut item: the state as it is, to this block's slot of the workspace.
-  DEUCE_DEVICE void stage(const Piece& piece, float max, float sum) {
+  DEUCE_DEVICE void stage(const PieceRecord& piece, float max, float sum) {
     machine_.wait(shared_.o_stored, stored_.phase());
     stored_.advance();
-    const bool real = row_ < piece.item.rows;
-    const Partial slot = partial_slot(params_, piece, machine_.block(), kConfig.head_dim);
+    const bool real = row_ < piece.rows;
+    const Partial slot = partial_slot(params_, piece.item(), piece.split, machine_.block(),
+                                      piece.tile_first == piece.item_first, kConfig.head_dim);
     float* target = slot.o + int64_t{row_} * kConfig.head_dim;
     read_output([&](uint32_t column, float(&o)[kChunk]) {
       if (!real) return;

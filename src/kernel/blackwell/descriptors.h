@@ -17,18 +17,17 @@ struct OperandLayout {
   Swizzle swizzle;
 };
 
-constexpr uint64_t operand_descriptor(const OperandLayout& layout, uint32_t address) {
-  uint64_t pattern = 0;
-  switch (layout.swizzle) {
-    case Swizzle::none: pattern = 0; break;
-    case Swizzle::bytes128: pattern = 2; break;
-    case Swizzle::bytes64: pattern = 4; break;
-    case Swizzle::bytes32: pattern = 6; break;
-  }
+/// The layout is a template argument because device code cannot name constants of another type.
+template <OperandLayout kLayout>
+constexpr uint64_t operand_descriptor(uint32_t address) {
+  constexpr uint64_t kPattern = kLayout.swizzle == Swizzle::bytes128  ? 2
+                                : kLayout.swizzle == Swizzle::bytes64 ? 4
+                                : kLayout.swizzle == Swizzle::bytes32 ? 6
+                                                                      : 0;
   return (static_cast<uint64_t>(address >> 4) & 0x3fffu) |
-         (static_cast<uint64_t>(layout.leading_bytes >> 4) << 16) |
-         (static_cast<uint64_t>(layout.stride_bytes >> 4) << 32) | (uint64_t{1} << 46) |
-         (pattern << 61);
+         (static_cast<uint64_t>(kLayout.leading_bytes >> 4) << 16) |
+         (static_cast<uint64_t>(kLayout.stride_bytes >> 4) << 32) | (uint64_t{1} << 46) |
+         (kPattern << 61);
 }
 
 enum class Major : uint8_t { k, mn };

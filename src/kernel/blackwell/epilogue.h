@@ -17,13 +17,13 @@ class Epilogue {
 
   DEUCE_DEVICE void run() {
     write_empty_rows();
-    Pieces<kConfig, Machine> pieces(machine_, shared_, params_);
-    total_ = pieces.total();
-    for (Piece piece; pieces.next(piece);) {
+    Pieces<kConfig, Machine> pieces(machine_, shared_);
+    for (PieceRecord piece; pieces.next(piece);) {
       if (piece.is_whole_item()) continue;
       machine_.wait(shared_.o_staged, staged_.phase());
       staged_.advance();
-      if (completes(piece)) merge(piece.item);
+      total_ = machine_.load_shared(shared_.total_tiles);
+      if (completes(piece)) merge(piece.item(), piece.first_token);
       machine_.arrive(shared_.o_stored);
     }
   }
@@ -32,12 +32,12 @@ class Epilogue {
   static constexpr int kColumnsPerLane = kConfig.head_dim / 32;
 
   /// Adds the piece's tiles to the item's counter; true in the block that completes it.
-  DEUCE_DEVICE bool completes(const Piece& piece) {
+  DEUCE_DEVICE bool completes(const PieceRecord& piece) {
     if (machine_.thread() % 128 == 0) {
-      const Item& item = piece.item;
+      const Item item = piece.item();
       const int32_t first = owner_of(total_, params_.shape.workers, item.begin);
       uint32_t* counter = params_.counters + params_.partial_map.counter(item, first);
-      const auto tiles = static_cast<uint32_t>(piece.tiles.count());
+      const auto tiles = static_cast<uint32_t>(piece.blocks());
       const uint32_t before = machine_.add_acq_rel(counter, tiles);
       const bool last = before + tiles == static_cast<uint32_t>(item.tiles.count());
       if (last) machine_.store_global(counter, 0u);  // as the next launch must find it
@@ -52,27 +52,22 @@ class Epilogue {
   /// Part `i` of an item in split order.
   DEUCE_DEVICE Partial part(const Item& item, const WorkerSpan& workers, int32_t parts,
                             int32_t i) const {
-    Piece piece{.item = item, .tiles = item.tiles, .split = 0};
-    int32_t block = 0;
-    if (params_.shape.num_splits > 0) {
-      const int32_t splits = params_.shape.num_splits;
-      piece.split =
-          parts < splits ? static_cast<int32_t>(((int64_t{i} + 1) * splits - 1) / parts) : i;
-    } else {
-      block = workers.first + i;
-      piece.tiles.first = i == 0 ? item.tiles.first : item.tiles.first + 1;
-    }
-    return partial_slot(params_, piece, block, kConfig.head_dim);
+    const int32_t splits = params_.shape.num_splits;
+    // With fewer tiles than parts every part that exists holds one tile.
+    const int32_t split = splits == 0 ? 0
+                          : parts < splits
+                              ? static_cast<int32_t>(((int64_t{i} + 1) * splits - 1) / parts)
+                              : i;
+    return partial_slot(params_, item, split, workers.first + i, i == 0, kConfig.head_dim);
   }
 
   /// A warp per row, a lane per columns lane, lane + 32, ...
-  DEUCE_DEVICE void merge(const Item& item) {
+  DEUCE_DEVICE void merge(const Item& item, int32_t first_token) {
     const WorkerSpan workers = workers_of(params_.shape, total_, item);
     const int32_t tiles = item.tiles.count();
     const int32_t splits = params_.shape.num_splits;
     const int32_t parts =
         splits > 0 ? (tiles < splits ? tiles : splits) : workers.last - workers.first + 1;
-    const int64_t first_token = first_token_of(machine_, params_, item.request);
     for (int32_t row = warp_; row < item.rows; row += 4) {
       float merged_max = kNoKey;
       for (int32_t i = 0; i < parts; ++i) {
@@ -137,7 +132,7 @@ class Epilogue {
   }
   DEUCE_DEVICE void write_empty_item(const Item& item) {
     const float nothing[kColumnsPerLane] = {};
-    const int64_t first_token = first_token_of(machine_, params_, item.request);
+    const int32_t first_token = first_token_of(machine_, params_, item.request);
     for (int32_t row = 0; row < item.rows; ++row) {
       end_row(place_of_row(params_, item, row, first_token), kNoKey, 0.0F, nothing);
     }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decode attention on sm_100: the map of the kernel. One block of 512 threads per SM walks its
-// stretch of the line of work; five roles pass tiles, scores and outputs along the barriers of
+// stretch of the line of work; roles pass pieces, tiles, scores and outputs along the barriers of
 // shared.h. The same source runs in the emulator.
 #pragma once
+
+#include <utility>
 
 #include "kernel/blackwell/correction.h"
 #include "kernel/blackwell/epilogue.h"
@@ -16,29 +18,35 @@ namespace deuce::blackwell {
 template <Config kConfig, Role kRole, class Machine>
 DEUCE_DEVICE void set_registers(Machine& machine) {
   constexpr int kLaunch = 65536 / kThreads;
-  constexpr int kRegisters = [] {
-    for (const WarpRange& range : kRoles<kConfig>) {
-      if (range.role == kRole) return range.registers;
-    }
-    return kLaunch;
-  }();
+  constexpr int kRegisters = registers_of_role<kConfig>(kRole);
   if constexpr (kRegisters < kLaunch) machine.template shrink_registers<kRegisters>();
   if constexpr (kRegisters > kLaunch) machine.template grow_registers<kRegisters>();
 }
 
-/// Barriers, zeroed Q padding, tensor memory and this block's work; ends with all threads in step.
+/// Initialises the barriers of row `kRow` of the edge table.
+template <Config kConfig, std::size_t kRow, class Machine>
+DEUCE_DEVICE void init_edge(Machine& machine, SharedStorage<kConfig>& shared) {
+  constexpr bool kIsBarrier = kEdges<kConfig>[kRow].kind == EdgeKind::barrier;
+  if constexpr (kIsBarrier) {
+    constexpr std::size_t kOffset = kEdges<kConfig>[kRow].offset;
+    constexpr int kSlots = kEdges<kConfig>[kRow].slots;
+    auto* first = reinterpret_cast<Barrier*>(reinterpret_cast<unsigned char*>(&shared) + kOffset);
+    for (int slot = 0; slot < kSlots; ++slot) machine.init(first[slot], kArrivals<kConfig, kRow>);
+  }
+}
+
+template <Config kConfig, class Machine, std::size_t... kRow>
+DEUCE_DEVICE void init_edges(Machine& machine, SharedStorage<kConfig>& shared,
+                             std::index_sequence<kRow...>) {
+  (init_edge<kConfig, kRow>(machine, shared), ...);
+}
+
+/// Barriers, zeroed Q padding and tensor memory; ends with all threads in step.
 template <Config kConfig, class Machine>
-DEUCE_DEVICE void prepare_block(Machine& machine, SharedStorage<kConfig>& shared,
-                                const Params& params) {
+DEUCE_DEVICE void prepare_block(Machine& machine, SharedStorage<kConfig>& shared) {
+  const Role role = role_of_warp<kConfig>(machine.warp());
   if (machine.thread() == 0) {
-    auto* base = reinterpret_cast<unsigned char*>(&shared);
-    for (const Edge& edge : kEdges<kConfig>) {
-      if (edge.kind != EdgeKind::barrier) continue;
-      const int count = arrivals(edge, kRoles<kConfig>);
-      for (int slot = 0; slot < edge.slots; ++slot) {
-        machine.init(reinterpret_cast<Barrier*>(base + edge.offset)[slot], count);
-      }
-    }
+    init_edges<kConfig>(machine, shared, std::make_index_sequence<kEdges<kConfig>.size()>{});
     machine.fence_barrier_init();
   }
   // Rows that no Q box covers stay zero for ever: their scores are 0 and never ask for a rescale.
@@ -48,11 +56,9 @@ DEUCE_DEVICE void prepare_block(Machine& machine, SharedStorage<kConfig>& shared
     machine.store_shared(words[i], Word4{0, 0, 0, 0});
   }
   machine.fence_async();
-  if (role_of(machine.warp(), kRoles<kConfig>) == Role::mma) {
+  if (role == Role::mma) {
     machine.allocate_tensor_memory(shared.tensor_memory, TensorColumns<kConfig>::kAll);
   }
-  if (role_of(machine.warp(), kRoles<kConfig>) == Role::idle)
-    find_work(machine, params, shared.work);
   machine.sync_block();
 }
 
@@ -68,8 +74,8 @@ DEUCE_DEVICE void release_tensor_memory(Machine& machine, SharedStorage<kConfig>
 template <Config kConfig, BlackwellMachine Machine>
 DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
   auto& shared = machine.template shared<SharedStorage<kConfig>>();
-  prepare_block<kConfig>(machine, shared, params);
-  switch (role_of(machine.warp(), kRoles<kConfig>)) {
+  prepare_block<kConfig>(machine, shared);
+  switch (role_of_warp<kConfig>(machine.warp())) {
     case Role::load:
       set_registers<kConfig, Role::load>(machine);
       Load<kConfig, Machine>{machine, shared, params}.run();
@@ -80,7 +86,7 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
       break;
     case Role::mma:
       set_registers<kConfig, Role::mma>(machine);
-      Mma<kConfig, Machine>{machine, shared, params}.run();
+      Mma<kConfig, Machine>{machine, shared}.run();
       release_tensor_memory<kConfig>(machine, shared);
       break;
     case Role::softmax:
@@ -94,8 +100,12 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
       machine.arrive_named(kTensorMemoryBarrier, kTensorMemoryThreads);
       break;
     case Role::epilogue: Epilogue<kConfig, Machine>{machine, shared, params}.run(); break;
+    case Role::schedule:
+      set_registers<kConfig, Role::schedule>(machine);
+      Schedule<kConfig, Machine>{machine, shared, params}.run();
+      break;
     case Role::attend:
-    case Role::idle: set_registers<kConfig, Role::idle>(machine); break;
+    case Role::idle: break;
   }
 }
 

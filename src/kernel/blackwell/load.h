@@ -32,7 +32,8 @@ class BoxWalk {
     const bool live = row_ >= live_first_ && row_ < live_last_;
     int rows = (live ? live_last_ : row_ < live_first_ ? live_first_ : 128) - row_;
     if (live && rows > page_size_ - slot_) rows = page_size_ - slot_;
-    const int height = 31 - count_leading_zeros(static_cast<uint32_t>(rows));
+    int height = kBoxHeights - 1;
+    while ((1 << height) > rows) --height;
     box = Box{row_, height, live ? page_ : -1, live ? slot_ : 0};
     row_ += 1 << height;
     if (live) slot_ += 1 << height;
@@ -44,7 +45,6 @@ class BoxWalk {
   }
 
  private:
-  static DEUCE_DEVICE int count_leading_zeros(uint32_t value) { return __builtin_clz(value); }
   int row_ = 0, live_first_, live_last_;
   int32_t page_size_, page_, slot_;
 };
@@ -57,14 +57,13 @@ class Load {
 
   DEUCE_DEVICE void run() {
     constexpr int kAhead = kConfig.score_slots - 1;
-    Pieces<kConfig, Machine> pieces(machine_, shared_, params_);
+    Pieces<kConfig, Machine> pieces(machine_, shared_);
     int first_block = 0;  // running number of the piece's first KV block
-    for (Piece piece; pieces.next(piece);) {
-      const RequestSizes sizes = pieces.sizes(piece);
-      const int blocks = piece.tiles.count();
+    for (PieceRecord piece; pieces.next(piece);) {
+      const int blocks = piece.blocks();
       const auto put = [&](char tensor, int j) {
         machine_.at_block(first_block + j);
-        put_tile(piece, sizes, tensor, piece.tiles.last - 1 - j, first_block + j);
+        put_tile(piece, tensor, piece.tile_last - 1 - j, first_block + j);
       };
       for (int j = 0; j < kAhead && j < blocks; ++j) put('k', j);
       for (int j = 0; j < blocks; ++j) {
@@ -77,26 +76,24 @@ class Load {
   }
 
  private:
-  DEUCE_DEVICE void put_tile(const Piece& piece, const RequestSizes& sizes, char tensor,
-                             int32_t tile, int block) {
+  DEUCE_DEVICE void put_tile(const PieceRecord& piece, char tensor, int32_t tile, int block) {
     const int slot = ring_.slot();
     machine_.wait(shared_.kv_released[slot], ring_.phase());
     Barrier& arrived = shared_.kv_arrived[slot];
     if (machine_.elect()) machine_.arrive_expect(arrived, kConfig.tile_bytes());
     machine_.sync_warp();
     machine_.mark_operand(tensor, block);
-    const int64_t begin = sizes.kv_start + int64_t{tile} * Config::kTileRows;
-    BoxWalk walk(begin, KeySpan{sizes.kv_start, sizes.kv_len}, params_.page_size);
+    const int64_t begin = piece.kv_start + int64_t{tile} * Config::kTileRows;
+    BoxWalk walk(begin, KeySpan{piece.kv_start, piece.kv_len}, params_.page_size);
     const auto& maps = tensor == 'k' ? params_.k_map : params_.v_map;
     int number = 0;
     for (Box box; walk.next(box); ++number) {
       if (number % 32 != machine_.lane()) continue;
-      const int32_t page = page_id(piece.item.request, box.page);
+      const int32_t page = page_id(piece.request, box.page);
       for (int part = 0; part < kConfig.head_dim / Config::kBlockColumns; ++part) {
         unsigned char* target =
             shared_.kv[slot].bytes + part * 128 * Config::kTileRows + 128 * box.first;
-        const int32_t coordinate[4] = {Config::kBlockColumns * part, box.slot, piece.item.kv_head,
-                                       page};
+        const int32_t coordinate[4] = {Config::kBlockColumns * part, box.slot, piece.kv_head, page};
         machine_.copy_tensor(target, maps[static_cast<std::size_t>(box.height)], coordinate,
                              arrived);
       }
@@ -138,23 +135,21 @@ class LoadQ {
       : machine_(machine), shared_(shared), params_(params) {}
 
   DEUCE_DEVICE void run() {
-    Pieces<kConfig, Machine> pieces(machine_, shared_, params_);
+    Pieces<kConfig, Machine> pieces(machine_, shared_);
     auto ring = Ring<Config::kQueryStages>::producer();
     const int32_t group = params_.shape.group;
     const auto bytes = static_cast<uint32_t>(2 * kConfig.head_dim * group * params_.query_tokens);
-    for (Piece piece; pieces.next(piece); ring.advance()) {
+    for (PieceRecord piece; pieces.next(piece); ring.advance()) {
       const int stage = ring.slot();
       machine_.wait(shared_.q_released[stage], ring.phase());
       machine_.mark_operand('q', -1);
       if (machine_.elect()) {
         machine_.arrive_expect(shared_.q_arrived[stage], bytes);
-        const Item& item = piece.item;
         const bool ragged = params_.cu_q_len != nullptr;
-        const int32_t before = ragged ? machine_.load_constant(params_.cu_q_len + item.request) : 0;
-        const int32_t token = before + item.row_tile * (params_.shape.row_tile / group);
+        const int32_t token = piece.first_token + piece.row_tile * params_.query_tokens;
         for (int part = 0; part < kConfig.head_dim / Config::kBlockColumns; ++part) {
-          const int32_t coordinate[5] = {Config::kBlockColumns * part, 0, token, item.kv_head,
-                                         ragged ? 0 : item.request};
+          const int32_t coordinate[5] = {Config::kBlockColumns * part, 0, token, piece.kv_head,
+                                         ragged ? 0 : piece.request};
           machine_.copy_tensor(shared_.q[stage].bytes + part * 128 * Config::kTileRows,
                                params_.q_map, coordinate, shared_.q_arrived[stage]);
         }

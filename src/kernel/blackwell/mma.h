@@ -13,14 +13,14 @@ namespace deuce::blackwell {
 template <Config kConfig, class Machine>
 class Mma {
  public:
-  DEUCE_DEVICE Mma(Machine& machine, SharedStorage<kConfig>& shared, const Params& params)
-      : machine_(machine), shared_(shared), params_(params) {}
+  DEUCE_DEVICE Mma(Machine& machine, SharedStorage<kConfig>& shared)
+      : machine_(machine), shared_(shared) {}
 
   DEUCE_DEVICE void run() {
     constexpr int kAhead = kConfig.score_slots - 1;
-    Pieces<kConfig, Machine> pieces(machine_, shared_, params_);
-    for (Piece piece; pieces.next(piece); queries_.advance()) {
-      const int blocks = piece.tiles.count();
+    Pieces<kConfig, Machine> pieces(machine_, shared_);
+    for (PieceRecord piece; pieces.next(piece); queries_.advance()) {
+      const int blocks = piece.blocks();
       machine_.wait(shared_.q_arrived[queries_.slot()], queries_.phase());
       for (int j = 0; j < kAhead && j < blocks; ++j) scores(first_block_ + j, j + 1 == blocks);
       for (int j = 0; j < blocks; ++j) {
@@ -49,10 +49,10 @@ class Mma {
     machine_.fence_after_sync();
     if (machine_.elect()) {
       machine_.expect_operand('k', block);
-      const uint64_t q = operand_descriptor(Tiles::kRowsByDim,
-                                            machine_.shared_address(&shared_.q[queries_.slot()]));
+      const uint64_t q = operand_descriptor<Tiles::kRowsByDim>(
+          machine_.shared_address(&shared_.q[queries_.slot()]));
       const uint64_t k =
-          operand_descriptor(Tiles::kRowsByDim, machine_.shared_address(&shared_.kv[tile]));
+          operand_descriptor<Tiles::kRowsByDim>(machine_.shared_address(&shared_.kv[tile]));
       DEUCE_UNROLL
       for (int step = 0; step < Tiles::kQkSteps; ++step) {
         machine_.mma_shared(Columns::scores(scores_.slot()), q + Tiles::qk_step(step),
@@ -77,7 +77,7 @@ class Mma {
     machine_.wait(shared_.po_ready[slot], probabilities_.phase());
     machine_.fence_after_sync();
     const uint64_t v =
-        operand_descriptor(Tiles::kDimByKeys, machine_.shared_address(&shared_.kv[tile]));
+        operand_descriptor<Tiles::kDimByKeys>(machine_.shared_address(&shared_.kv[tile]));
     multiply_values(slot, v, block, 0, kBodySteps, first_of_piece);
     machine_.wait(shared_.p_tail_ready[slot], probabilities_.phase());
     machine_.fence_after_sync();
@@ -107,7 +107,6 @@ class Mma {
 
   Machine& machine_;
   SharedStorage<kConfig>& shared_;
-  const Params& params_;
   int first_block_ = 0;  // KV blocks of this block's earlier pieces; never reset
   Ring<Config::kQueryStages> queries_ = Ring<Config::kQueryStages>::consumer();
   Ring<kConfig.ring_slots()> tiles_ = Ring<kConfig.ring_slots()>::consumer();

@@ -15,7 +15,7 @@ struct RowPlace {
 };
 
 DEUCE_DEVICE RowPlace place_of_row(const Params& params, const Item& item, int32_t row,
-                                   int64_t first_token) {
+                                   int32_t first_token) {
   const int32_t group = params.shape.group;
   const int32_t packed = item.row_tile * params.shape.row_tile + row;
   const int32_t token = packed / group;
@@ -23,7 +23,7 @@ DEUCE_DEVICE RowPlace place_of_row(const Params& params, const Item& item, int32
   // Ragged queries lie one after another in request 0.
   const bool ragged = params.cu_q_len != nullptr;
   const int64_t request = ragged ? 0 : item.request;
-  const int64_t at = first_token + token;
+  const int64_t at = int64_t{first_token} + token;
   return {request * params.out_stride_request + at * params.out_stride_row +
               head * params.out_stride_head,
           request * params.lse_stride_request + at * params.lse_stride_row +
@@ -33,7 +33,7 @@ DEUCE_DEVICE RowPlace place_of_row(const Params& params, const Item& item, int32
 
 /// Rows of earlier requests, when queries are ragged.
 template <class Machine>
-DEUCE_DEVICE int64_t first_token_of(Machine& machine, const Params& params, int32_t request) {
+DEUCE_DEVICE int32_t first_token_of(Machine& machine, const Params& params, int32_t request) {
   return params.cu_q_len == nullptr ? 0 : machine.load_constant(params.cu_q_len + request);
 }
 
@@ -43,12 +43,13 @@ DEUCE_DEVICE float sink_of(Machine& machine, const Params& params, int32_t q_hea
   return params.sink == nullptr ? kNoKey : machine.load_constant(params.sink + q_head) * kLog2E;
 }
 
-/// Partial state of one piece of a cut item, written by block `block`.
-DEUCE_DEVICE Partial partial_slot(const Params& params, const Piece& piece, int32_t block,
-                                  int head_dim) {
+/// Slot of the workspace for the partial state of a cut item: that of part `split`, or of the
+/// stretch that block `block` holds.
+DEUCE_DEVICE Partial partial_slot(const Params& params, const Item& item, int32_t split,
+                                  int32_t block, bool starts_item, int head_dim) {
   const PartialMap& map = params.partial_map;
-  const int64_t number = params.shape.num_splits > 0 ? map.part_slot(piece.item, piece.split)
-                                                     : map.stream_slot(block, piece.starts_item());
+  const int64_t number = params.shape.num_splits > 0 ? map.part_slot(item, split)
+                                                     : map.stream_slot(block, starts_item);
   const int64_t rows = params.shape.row_tile;
   return partial_at(params.partials + number * partial_floats(rows, head_dim), rows, head_dim);
 }

@@ -4,8 +4,12 @@
 // there.
 #pragma once
 
+#include <array>
+#include <bit>
+
 #include "kernel/blackwell/params.h"
 #include "kernel/blackwell/shared.h"
+#include "kernel/ring.h"
 
 namespace deuce::blackwell {
 
@@ -60,67 +64,126 @@ DEUCE_DEVICE int64_t warp_inclusive_sum(Machine& machine, int64_t value) {
   return value;
 }
 
-/// By one warp: total work of the launch, this block's share, and the request where it begins.
-template <class Machine>
-DEUCE_DEVICE void find_work(Machine& machine, const Params& params, WorkRange& target) {
-  const LiveSizes<Machine> sizes{&machine, &params};
-  const WorkShape& shape = params.shape;
-  const auto tiles_of = [&](int32_t request) {
-    return request < shape.batch ? request_tiles(shape, sizes(request)) : 0;
-  };
-  int64_t mine = 0;
-  for (int32_t r = machine.lane(); r < shape.batch; r += 32) mine += tiles_of(r);
-  machine.sync_warp();
-  const int64_t total = shuffle_wide(machine, warp_inclusive_sum(machine, mine), 31);
-  const Share share = share_of(total, shape.workers, machine.block());
+/// The schedule role.
+template <Config kConfig, class Machine>
+class Schedule {
+ public:
+  DEUCE_DEVICE Schedule(Machine& machine, SharedStorage<kConfig>& shared, const Params& params)
+      : machine_(machine), shared_(shared), params_(params), sizes_{&machine, &params} {}
 
-  int64_t begin = 0;
-  int32_t found = shape.batch;
-  int64_t found_begin = total;
-  for (int32_t base = 0; base < shape.batch && found == shape.batch; base += 32) {
-    const int64_t tiles = tiles_of(base + machine.lane());
-    machine.sync_warp();
-    const int64_t end = begin + warp_inclusive_sum(machine, tiles);
-    const uint32_t beyond = machine.ballot(end > share.first);
-    if (beyond != 0) {
-      const int lane = __builtin_ctz(beyond);
-      found = base + lane;
-      found_begin = shuffle_wide(machine, end - tiles, lane);
+  DEUCE_DEVICE void run() {
+    const int64_t total = count_tiles();
+    if (machine_.elect()) machine_.store_shared(shared_.total_tiles, total);
+    const Share share = share_of(total, params_.shape.workers, machine_.block());
+    const RequestPlace place = find_place(share.first, total);
+    PieceWalk<LiveSizes<Machine>> walk(params_.shape, sizes_, share, place);
+    for (Piece piece; walk.next(piece);) publish(piece);
+    publish(Piece{});
+    for (int i = 0; i < kPieceSlots; ++i) {  // everybody has read the end
+      machine_.wait(shared_.piece_taken[ring_.slot()], ring_.phase());
+      ring_.advance();
     }
-    begin = shuffle_wide(machine, end, 31);
   }
-  if (machine.elect()) {
-    machine.store_shared(target.total, total);
-    machine.store_shared(target.first, share.first);
-    machine.store_shared(target.last, share.last);
-    machine.store_shared(target.request_begin, found_begin);
-    machine.store_shared(target.request, int64_t{found});
-  }
-  machine.sync_warp();
-}
 
-/// A role's own walk over the block's pieces.
+ private:
+  DEUCE_DEVICE int64_t tiles_of(int32_t request) const {
+    return request < params_.shape.batch ? request_tiles(params_.shape, sizes_(request)) : 0;
+  }
+
+  /// Tiles of the whole launch, by all lanes.
+  DEUCE_DEVICE int64_t count_tiles() {
+    int64_t mine = 0;
+    for (int32_t r = machine_.lane(); r < params_.shape.batch; r += 32) mine += tiles_of(r);
+    machine_.sync_warp();
+    return shuffle_wide(machine_, warp_inclusive_sum(machine_, mine), 31);
+  }
+
+  /// The request that holds a position of the line.
+  DEUCE_DEVICE RequestPlace find_place(int64_t position, int64_t total) {
+    const int32_t batch = params_.shape.batch;
+    int64_t begin = 0;
+    for (int32_t base = 0; base < batch; base += 32) {
+      const int64_t tiles = tiles_of(base + machine_.lane());
+      machine_.sync_warp();
+      const int64_t end = begin + warp_inclusive_sum(machine_, tiles);
+      const uint32_t beyond = machine_.ballot(end > position);
+      if (beyond != 0) {
+        const int lane = machine_.lowest_lane(beyond);
+        return {base + lane, shuffle_wide(machine_, end - tiles, lane)};
+      }
+      begin = shuffle_wide(machine_, end, 31);
+    }
+    return {batch, total};
+  }
+
+  DEUCE_DEVICE void publish(const Piece& piece) {
+    const int slot = ring_.slot();
+    machine_.wait(shared_.piece_taken[slot], ring_.phase());
+    if (machine_.elect()) {
+      PieceRecord record{};
+      if (piece.tiles.count() > 0) {
+        const Item& item = piece.item;
+        const RequestSizes sizes = sizes_(item.request);
+        record = {item.request,
+                  item.kv_head,
+                  item.row_tile,
+                  item.rows,
+                  piece.tiles.first,
+                  piece.tiles.last,
+                  item.tiles.first,
+                  item.tiles.last,
+                  static_cast<int32_t>(sizes.kv_start),
+                  static_cast<int32_t>(sizes.kv_len),
+                  sizes.q_len,
+                  params_.cu_q_len == nullptr
+                      ? 0
+                      : machine_.load_constant(params_.cu_q_len + item.request),
+                  item.begin,
+                  piece.split,
+                  0};
+      }
+      const auto words = std::bit_cast<std::array<Word4, 4>>(record);
+      auto* target = reinterpret_cast<Word4*>(&shared_.pieces[slot]);
+      for (std::size_t i = 0; i < 4; ++i) machine_.store_shared(target[i], words[i]);
+      machine_.arrive(shared_.piece_ready[slot]);
+    }
+    machine_.sync_warp();
+    ring_.advance();
+  }
+
+  Machine& machine_;
+  SharedStorage<kConfig>& shared_;
+  const Params& params_;
+  LiveSizes<Machine> sizes_;
+  Ring<kPieceSlots> ring_ = Ring<kPieceSlots>::producer();
+};
+
+/// Any other role's way along the list.
 template <Config kConfig, class Machine>
 class Pieces {
  public:
-  DEUCE_DEVICE Pieces(Machine& machine, SharedStorage<kConfig>& shared, const Params& params)
-      : sizes_{&machine, &params},
-        total_(machine.load_shared(shared.work.total)),
-        walk_(params.shape, sizes_,
-              Share{machine.load_shared(shared.work.first), machine.load_shared(shared.work.last)},
-              RequestPlace{static_cast<int32_t>(machine.load_shared(shared.work.request)),
-                           machine.load_shared(shared.work.request_begin)}) {}
-  Pieces(const Pieces&) = delete;
-  Pieces& operator=(const Pieces&) = delete;
+  DEUCE_DEVICE Pieces(Machine& machine, SharedStorage<kConfig>& shared)
+      : machine_(machine), shared_(shared) {}
 
-  DEUCE_DEVICE bool next(Piece& piece) { return walk_.next(piece); }
-  DEUCE_DEVICE RequestSizes sizes(const Piece& piece) const { return sizes_(piece.item.request); }
-  DEUCE_DEVICE int64_t total() const { return total_; }
+  /// The next piece, or false at the end of the list.
+  DEUCE_DEVICE bool next(PieceRecord& piece) {
+    const int slot = ring_.slot();
+    machine_.wait(shared_.piece_ready[slot], ring_.phase());
+    std::array<Word4, 4> words;
+    const auto* source = reinterpret_cast<const Word4*>(&shared_.pieces[slot]);
+    DEUCE_UNROLL
+    for (std::size_t i = 0; i < 4; ++i) words[i] = machine_.load_shared(source[i]);
+    piece = std::bit_cast<PieceRecord>(words);
+    machine_.sync_warp();
+    if (machine_.elect()) machine_.arrive(shared_.piece_taken[slot]);
+    ring_.advance();
+    return !piece.is_end();
+  }
 
  private:
-  LiveSizes<Machine> sizes_;
-  int64_t total_;
-  PieceWalk<LiveSizes<Machine>> walk_;
+  Machine& machine_;
+  SharedStorage<kConfig>& shared_;
+  Ring<kPieceSlots> ring_ = Ring<kPieceSlots>::consumer();
 };
 
 }  // namespace deuce::blackwell

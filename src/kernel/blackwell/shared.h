@@ -12,12 +12,32 @@
 
 namespace deuce::blackwell {
 
-/// This block's stretch of the line of work, published by one warp at kernel start.
-struct alignas(16) WorkRange {
-  int64_t total, first, last, request_begin;
-  int64_t request;
-  int64_t unused;
+/// One piece as the schedule role publishes it: everything another role needs, in 16-byte words.
+struct alignas(16) PieceRecord {
+  int32_t request, kv_head, row_tile, rows;
+  int32_t tile_first, tile_last, item_first, item_last;  // an empty tile range ends the list
+  int32_t kv_start, kv_len, q_len, first_token;          // first_token: rows of earlier requests
+  int64_t item_begin;                                    // position of the item on the line of work
+  int32_t split, unused;
+
+  constexpr bool is_end() const { return tile_last == tile_first; }
+  constexpr int32_t blocks() const { return tile_last - tile_first; }
+  constexpr bool is_whole_item() const {
+    return tile_first == item_first && tile_last == item_last;
+  }
+  constexpr RequestSizes sizes() const {
+    return {.kv_start = kv_start, .kv_len = kv_len, .q_len = q_len};
+  }
+  constexpr Item item() const {
+    return {.request = request,
+            .kv_head = kv_head,
+            .row_tile = row_tile,
+            .rows = rows,
+            .tiles = {item_first, item_last},
+            .begin = item_begin};
+  }
 };
+static_assert(sizeof(PieceRecord) == 64);
 
 template <Config kConfig>
 struct SharedStorage {
@@ -28,10 +48,12 @@ struct SharedStorage {
   Tile kv[kConfig.ring_slots()];  // K or V, in the order in which the mma warp reads them
   float row_scale[128];           // rescale factor during a piece, row sum at its end
   float row_max[128];             // at the end of a piece, log2 units
-  WorkRange work;
+  PieceRecord pieces[kPieceSlots];
+  alignas(16) int64_t total_tiles;  // of the launch
   alignas(16) uint32_t tensor_memory;
   alignas(16) uint32_t last_arriver;
 
+  Barrier piece_ready[kPieceSlots], piece_taken[kPieceSlots];
   Barrier q_arrived[Config::kQueryStages], q_released[Config::kQueryStages];
   Barrier kv_arrived[kConfig.ring_slots()], kv_released[kConfig.ring_slots()];
   Barrier s_ready[kConfig.score_slots];
@@ -51,6 +73,25 @@ constexpr auto edges() {
   constexpr int kRing = kConfig.ring_slots();
   constexpr int kStages = Config::kQueryStages;
   return std::array{
+      Edge{.name = "piece_ready",
+           .arrives = {{{Role::schedule, By::one_lane}}},
+           .waits = Role::mma,
+           .waits_too = {{Role::load, Role::load_q, Role::softmax, Role::correction,
+                          Role::epilogue}},
+           .slots = kPieceSlots,
+           .protects = "description of a piece",
+           .offset = offsetof(Storage, piece_ready)},
+      Edge{.name = "piece_taken",
+           .arrives = {{{Role::load, By::one_lane_per_warp},
+                        {Role::load_q, By::one_lane_per_warp},
+                        {Role::mma, By::one_lane_per_warp},
+                        {Role::softmax, By::one_lane_per_warp},
+                        {Role::correction, By::one_lane_per_warp},
+                        {Role::epilogue, By::one_lane_per_warp}}},
+           .waits = Role::schedule,
+           .slots = kPieceSlots,
+           .protects = "description of a piece",
+           .offset = offsetof(Storage, piece_taken)},
       Edge{.name = "q_arrived",
            .arrives = {{{Role::load_q, By::bytes}}},
            .waits = Role::mma,
@@ -97,7 +138,8 @@ constexpr auto edges() {
       Edge{.name = "o_ready",
            .arrives = {{{Role::mma, By::commit}}},
            .waits = Role::correction,
-           .waits_too = {{kConfig.strict_order ? Role::mma : Role::idle, Role::idle}},
+           .waits_too = {{kConfig.strict_order ? Role::mma : Role::idle, Role::idle, Role::idle,
+                          Role::idle, Role::idle}},
            .slots = kSlots,
            .protects = "O in tensor memory",
            .offset = offsetof(Storage, o_ready)},
@@ -127,7 +169,7 @@ constexpr auto edges() {
       Edge{.name = "tensor_memory",
            .arrives = {{{Role::softmax, By::each_thread}, {Role::correction, By::each_thread}}},
            .waits = Role::mma,
-           .waits_too = {{Role::softmax, Role::correction}},
+           .waits_too = {{Role::softmax, Role::correction, Role::idle, Role::idle, Role::idle}},
            .protects = "the allocation of tensor memory",
            .kind = EdgeKind::named,
            .first_id = kTensorMemoryBarrier,
@@ -156,5 +198,9 @@ constexpr auto edges() {
 
 template <Config kConfig>
 inline constexpr auto kEdges = edges<kConfig>();
+
+/// Arrivals per phase of a row. A constant of its own: device code cannot refer to the tables.
+template <Config kConfig, std::size_t kRow>
+inline constexpr int kArrivals = arrivals(kEdges<kConfig>[kRow], kRoles<kConfig>);
 
 }  // namespace deuce::blackwell

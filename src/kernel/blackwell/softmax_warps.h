@@ -23,14 +23,13 @@ class SoftmaxWarps {
   }
 
   DEUCE_DEVICE void run() {
-    Pieces<kConfig, Machine> pieces(machine_, shared_, params_);
-    for (Piece piece; pieces.next(piece);) {
-      const RequestSizes sizes = pieces.sizes(piece);
-      begin_piece(piece, sizes);
+    Pieces<kConfig, Machine> pieces(machine_, shared_);
+    for (PieceRecord piece; pieces.next(piece);) {
+      begin_piece(piece);
       wait_stats_taken();
-      for (int32_t tile = piece.tiles.last - 1; tile >= piece.tiles.first; --tile) {
+      for (int32_t tile = piece.tile_last - 1; tile >= piece.tile_first; --tile) {
         machine_.at_block(block_++);
-        attend(sizes.kv_start + int64_t{tile} * Config::kTileRows, tile == piece.tiles.last - 1);
+        attend(piece.kv_start + tile * Config::kTileRows, tile == piece.tile_last - 1);
       }
       machine_.store_shared(shared_.row_scale[row_], row_sum_);
       machine_.store_shared(shared_.row_max[row_], row_max_);
@@ -45,16 +44,27 @@ class SoftmaxWarps {
   static constexpr int kFragment = 32;
   static constexpr int kEmulated = 16;  // one exponential in eight by polynomial
 
-  DEUCE_DEVICE void begin_piece(const Piece& piece, const RequestSizes& sizes) {
+  DEUCE_DEVICE void begin_piece(const PieceRecord& piece) {
     row_max_ = kNoKey;
     row_sum_ = 0;
-    const int32_t first_row = piece.item.row_tile * params_.shape.row_tile;
-    const int32_t last_row = first_row + piece.item.rows - 1;
+    const int32_t first_row = piece.row_tile * params_.shape.row_tile;
+    const int32_t last_row = first_row + piece.rows - 1;
     // Rows past the last one are padding and follow it.
-    const int32_t row = row_ < piece.item.rows ? first_row + row_ : last_row;
+    const int32_t row = row_ < piece.rows ? first_row + row_ : last_row;
     const int32_t group = params_.shape.group;
-    visible_ = visible_keys(params_.shape.mask, sizes, row / group);
-    unmasked_ = common_keys(params_.shape.mask, sizes, first_row / group, last_row / group);
+    const MaskRule& rule = params_.shape.mask;
+    visible_ = narrow(visible_keys(rule, piece.sizes(), row / group));
+    unmasked_ = narrow(common_keys(rule, piece.sizes(), first_row / group, last_row / group));
+  }
+
+  /// Key positions as 32 bits: all that matter lie in [0, 2^31).
+  struct Keys {
+    int32_t first, last;
+  };
+  DEUCE_DEVICE static Keys narrow(const KeySpan& span) {
+    constexpr int64_t kMost = 0x7fffffff;
+    return {static_cast<int32_t>(max64(0, min64(kMost, span.first))),
+            static_cast<int32_t>(max64(0, min64(kMost, span.last)))};
   }
 
   DEUCE_DEVICE void wait_stats_taken() {
@@ -66,7 +76,7 @@ class SoftmaxWarps {
   }
 
   /// One KV block, whose first key is `key`.
-  DEUCE_DEVICE void attend(int64_t key, bool first_of_piece) {
+  DEUCE_DEVICE void attend(int32_t key, bool first_of_piece) {
     const int slot = ring_.slot();
     float s[kFragments][kFragment];
     machine_.wait(shared_.s_ready[slot], ring_.phase());
@@ -77,7 +87,7 @@ class SoftmaxWarps {
     }
     machine_.wait_tensor_loads();
     if (negate_ || params_.softcap > 0) transform(s);
-    if (key < unmasked_.first || key + Config::kTileRows > unmasked_.last) mask(s, key);
+    if (key < unmasked_.first || unmasked_.last - key < Config::kTileRows) mask(s, key);
 
     const RowMax decision =
         update_row_max(machine_, row_max_, max64f(row_max_, row_maximum(s)), kRescaleThreshold);
@@ -116,9 +126,9 @@ class SoftmaxWarps {
   }
 
   /// Keys that this row does not see: -inf by assignment, whatever K held there.
-  DEUCE_DEVICE void mask(float (&s)[kFragments][kFragment], int64_t key) {
-    const int low = static_cast<int>(max64(0, min64(128, visible_.first - key)));
-    const int high = static_cast<int>(max64(0, min64(128, visible_.last - key)));
+  DEUCE_DEVICE void mask(float (&s)[kFragments][kFragment], int32_t key) {
+    const int low = visible_.first - key;
+    const int high = visible_.last - key;
     DEUCE_UNROLL
     for (int j = 0; j < kFragments; ++j) {
       const uint32_t keep = ones_below(high - kFragment * j) & ~ones_below(low - kFragment * j);
@@ -191,7 +201,7 @@ class SoftmaxWarps {
   int row_;
   float scale_log2_, cap_factor_;
   bool negate_;
-  KeySpan visible_, unmasked_;
+  Keys visible_, unmasked_;
   float row_max_ = kNoKey;  // log2 units; P, O and row_sum_ are relative to it
   float row_sum_ = 0;
   int block_ = 0;
