@@ -175,7 +175,7 @@ class SoftmaxWarps {
       constexpr int kPolynomial = kFragment * 4 / kEmulated;
       const bool mixed = is_emulated(kEmulated, j, kEmulated - 2);
       machine_.charge(Work::exp2, mixed ? kFragment - kPolynomial : kFragment);
-      machine_.charge(Work::fma, kFragment / 2 + (mixed ? 7 * kPolynomial : 0));
+      machine_.charge(Work::fma, kFragment / 2 + (mixed ? 9 * kPolynomial : 0));
       machine_.charge(Work::convert, kFragment / 2);
     }
   }
