@@ -61,6 +61,7 @@ class Load {
     int first_block = 0;  // running number of the piece's first KV block
     for (PieceRecord piece; pieces.next(piece);) {
       const int blocks = piece.blocks();
+      live_ = visible_span(piece);
       const auto put = [&](char tensor, int j) {
         machine_.at_block(first_block + j);
         put_tile(piece, tensor, piece.tile_last - 1 - j, first_block + j);
@@ -76,6 +77,14 @@ class Load {
   }
 
  private:
+  /// Keys that some row of the item sees. All others are dead: their slots may hold anything.
+  DEUCE_DEVICE KeySpan visible_span(const PieceRecord& piece) const {
+    const WorkShape& shape = params_.shape;
+    const int32_t first = piece.row_tile * shape.row_tile;
+    return visible_keys(shape.mask, piece.sizes(), first / shape.group,
+                        (first + piece.rows - 1) / shape.group);
+  }
+
   DEUCE_DEVICE void put_tile(const PieceRecord& piece, char tensor, int32_t tile, int block) {
     const int slot = ring_.slot();
     machine_.wait(shared_.kv_released[slot], ring_.phase());
@@ -84,7 +93,7 @@ class Load {
     machine_.sync_warp();
     machine_.mark_operand(tensor, block);
     const int64_t begin = piece.kv_start + int64_t{tile} * Config::kTileRows;
-    BoxWalk walk(begin, KeySpan{piece.kv_start, piece.kv_len}, params_.page_size);
+    BoxWalk walk(begin, live_, params_.page_size);
     const auto& maps = tensor == 'k' ? params_.k_map : params_.v_map;
     int number = 0;
     for (Box box; walk.next(box); ++number) {
@@ -124,6 +133,7 @@ class Load {
   Machine& machine_;
   SharedStorage<kConfig>& shared_;
   const Params& params_;
+  KeySpan live_ = {};  // of the piece
   Ring<kConfig.ring_slots()> ring_ = Ring<kConfig.ring_slots()>::producer();
 };
 
