@@ -71,6 +71,14 @@ double Block::global_access(Warp& warp, const Group& group) {
                 : fmt::format("store to {}, which the kernel must not write", range->name));
       return;
     }
+    if (reinterpret_cast<uintptr_t>(address) % call.bytes != 0) {
+      fault("H15", &warp, &call,
+            fmt::format(
+                "{} + {} is not a multiple of {} bytes", range->name,
+                static_cast<const std::byte*>(address) - static_cast<const std::byte*>(range->base),
+                call.bytes));
+      return;
+    }
     std::memcpy(call.target, call.source, call.bytes);
     if (!range->writable) return;
     check_global(warp, call, address, writes, *range);

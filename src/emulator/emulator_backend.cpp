@@ -5,15 +5,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "emulator/blackwell.h"
+#include "plan/forced_workers.h"
 
 namespace deuce {
 namespace {
 
 /// Blocks of the emulated grid: enough to cut items, few enough to stay quick.
 constexpr int kBlocks = 4;
+
+/// Tests may ask for more; beyond sixteen only memory grows.
+int blocks_for(const Problem& problem) {
+  const int32_t forced = forced_workers();
+  return forced > 0 ? std::min(forced, 16) : kBlocks - problem.sm_margin;
+}
 
 Status check_emulator(const Problem& problem) {
   if (problem.emulated != Backend::blackwell) {
@@ -36,11 +44,12 @@ Status check_emulator(const Problem& problem) {
 class EmulatorPlan final : public BackendPlan {
  public:
   explicit EmulatorPlan(const Problem& problem)
-      : problem_(problem), plan_(plan_blackwell(problem, kBlocks - problem.sm_margin)) {}
+      : problem_(problem), plan_(plan_blackwell(problem, blocks_for(problem))) {}
 
   WorkspaceNeed workspace() const override { return workspace_of(plan_); }
 
   Status run(const Call& call, std::byte* workspace, deuce_stream) const override {
+    if (Status bad = check_blackwell_call(call); !bad.ok()) return bad;
     if (call.batch == 0) return {};
     emulator::Options options;
     // Seed 0 is the timed schedule, any other one a random schedule of that seed.

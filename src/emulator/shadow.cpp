@@ -161,7 +161,8 @@ void Shadow::clear_tensor() { std::fill(tensor_.begin(), tensor_.end(), Cell{});
 
 const AccessRecord* Shadow::writer(uint32_t address) const {
   const Mark& mark = shared_[address / 16].write;
-  return mark.component < 0 ? nullptr : &record(mark.record);
+  return mark.component < 0 || !remembers(mark.record) ? nullptr
+                                                       : &records_[mark.record % kRecords];
 }
 
 Clash Shadow::free_tensor(const Clock& clock) const {

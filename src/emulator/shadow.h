@@ -66,7 +66,11 @@ class Shadow {
  public:
   explicit Shadow(uint32_t shared_bytes);
   uint32_t add_record(const AccessRecord& record);
-  const AccessRecord& record(uint32_t index) const { return records_[index % kRecords]; }
+  /// The long form of an access, or a blank one when it was too long ago.
+  const AccessRecord& record(uint32_t index) const {
+    static constexpr AccessRecord kForgotten{.kind = OpKind::sync_warp, .warp = 0};
+    return remembers(index) ? records_[index % kRecords] : kForgotten;
+  }
 
   Clash read_shared(uint32_t address, uint32_t bytes, const Accessor& by);
   Clash write_shared(uint32_t address, uint32_t bytes, const Accessor& by);
@@ -82,6 +86,7 @@ class Shadow {
 
  private:
   static constexpr uint32_t kRecords = 1u << 18;
+  bool remembers(uint32_t record) const { return next_record_ - record <= kRecords; }
   struct Cell {
     Mark write;
     std::array<Mark, 3> reads;

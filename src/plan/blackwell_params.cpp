@@ -12,6 +12,7 @@ namespace deuce {
 namespace {
 
 constexpr int64_t kMaxPosition = int64_t{1} << 31;
+constexpr int64_t kMaxStride = int64_t{1} << 39;  // elements: tensor maps hold 2^40 bytes
 constexpr std::size_t kAlignment = 256;
 
 std::size_t aligned(std::size_t bytes) {
@@ -88,6 +89,37 @@ Status check_blackwell(const Problem& problem) {
   return {};
 }
 
+namespace {
+
+Status check_rows(const char* field, const void* base, const int64_t (&stride)[3]) {
+  if (reinterpret_cast<std::uintptr_t>(base) % 16 != 0) {
+    return unsupported(field, "{} is not aligned to 16 bytes: blackwell needs that", field);
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    if (stride[axis] < 0 || stride[axis] % 8 != 0 || stride[axis] >= kMaxStride) {
+      return unsupported(fmt::format("{}_stride", field),
+                         "{}_stride[{}] is {} elements: blackwell takes multiples of 8 from 0 to "
+                         "2^39 - 8",
+                         field, axis, stride[axis]);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_blackwell_call(const Call& call) {
+  if (call.k_token_scale != nullptr || call.v_token_scale != nullptr) {
+    return unsupported("k_token_scale", "a token scale is given: blackwell takes none");
+  }
+  for (const Status& status :
+       {check_rows("q", call.q, call.q_stride), check_rows("k", call.k, call.k_stride),
+        check_rows("v", call.v, call.v_stride), check_rows("out", call.out, call.out_stride)}) {
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
 BlackwellPlan plan_blackwell(const Problem& problem, int workers) {
   BlackwellPlan plan;
   plan.workers = workers;
@@ -107,8 +139,9 @@ BlackwellPlan plan_blackwell(const Problem& problem, int workers) {
                                            .max_kv_len = problem.max_kv_len});
   plan.counter_bytes = aligned(static_cast<std::size_t>(plan.partials.counter_count()) * 4);
   plan.partial_bytes =
-      aligned(static_cast<std::size_t>(plan.partials.slot_count() *
-                                       partial_floats(plan.shape.row_tile, problem.head_dim_v)) *
+      aligned(static_cast<std::size_t>(
+                  plan.partials.slot_count() *
+                  partial_floats(blackwell::partial_rows(plan.shape), problem.head_dim_v)) *
               4);
   return plan;
 }

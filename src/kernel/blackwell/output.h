@@ -50,7 +50,7 @@ DEUCE_DEVICE Partial partial_slot(const Params& params, const Item& item, int32_
   const PartialMap& map = params.partial_map;
   const int64_t number = params.shape.num_splits > 0 ? map.part_slot(item, split)
                                                      : map.stream_slot(block, starts_item);
-  const int64_t rows = params.shape.row_tile;
+  const int64_t rows = partial_rows(params.shape);
   return partial_at(params.partials + number * partial_floats(rows, head_dim), rows, head_dim);
 }
 

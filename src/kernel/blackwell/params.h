@@ -16,6 +16,9 @@ namespace deuce::blackwell {
 /// Boxes have heights 1, 2, 4 .. 128 rows; a map per height.
 inline constexpr int kBoxHeights = 8;
 
+/// Rows that a partial has room for: even, so that every slot begins on 16 bytes.
+constexpr int64_t partial_rows(const WorkShape& shape) { return (shape.row_tile + 1) / 2 * 2; }
+
 struct Params {
   TensorMap q_map;                           // (column, head in group, token, KV head, request)
   std::array<TensorMap, kBoxHeights> k_map;  // (column, slot, KV head, page), box 64 x 2^i
