@@ -123,8 +123,28 @@ std::vector<Subject> subjects() {
     if (entry.id == Backend::reference || entry.id == Backend::cpu) {
       found.push_back({.name = entry.name, .backend = static_cast<int32_t>(entry.id)});
     }
+    if (entry.id == Backend::emulator) {
+      found.push_back({.name = "emulator_blackwell",
+                       .backend = DEUCE_BACKEND_EMULATOR,
+                       .emulated_backend = DEUCE_BACKEND_BLACKWELL});
+    }
   }
   return found;
+}
+
+Case within_reach(const Subject& subject, Case drawn) {
+  if (subject.backend != DEUCE_BACKEND_EMULATOR) return drawn;
+  drawn.head_dim_qk = drawn.head_dim_v = drawn.head_dim_qk > 64 ? 128 : 64;
+  const int32_t type = drawn.seed % 2 == 0 ? DEUCE_BF16 : DEUCE_F16;
+  drawn.q_dtype = drawn.kv_dtype = drawn.out_dtype = type;
+  drawn.sink_dtype = DEUCE_F32;
+  drawn.descales = drawn.token_scales = false;
+  if (drawn.page_size > 0) drawn.page_size = std::max(drawn.page_size, 8);
+  drawn.padding = 16;
+  drawn.row_replicas = 0;
+  drawn.score_slots = static_cast<int32_t>(drawn.seed / 2 % 4);
+  drawn.sm_margin = std::min(drawn.sm_margin, 3);
+  return drawn;
 }
 
 Outcome run(const Subject& subject, Instance& instance, const RunOptions& options) {

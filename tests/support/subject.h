@@ -33,7 +33,16 @@ struct Subject {
   std::function<void(Instance&)> damage = {};  // of the results
   /// Computes in place of a backend, from a validated call and a worker count (0 = its own).
   std::function<void(const Problem&, const Call&, int32_t)> direct = {};
+
+  /// The reference and the emulator have no time for thousands of rounds.
+  bool is_slow() const {
+    return backend == DEUCE_BACKEND_REFERENCE || backend == DEUCE_BACKEND_EMULATOR;
+  }
 };
+
+/// A drawn case moved into what the subject takes: shapes and types of the Blackwell kernel for the
+/// emulator, where nearly every free draw is refused. Others get the case as it is.
+Case within_reach(const Subject& subject, Case drawn);
 
 /// The backends of this library that run on this machine.
 std::vector<Subject> subjects();
