@@ -35,7 +35,7 @@ const KernelSpec* blackwell_spec(int head_dim, int score_slots, bool bf16) {
 }
 
 RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const Call& call,
-                        std::byte* workspace, const Options& options) {
+                        std::byte* workspace, const Options& options, FaultWord* fault) {
   RunResult result;
   const BlackwellVariant* variant =
       find(problem.head_dim_v, plan.score_slots, problem.kv_type == DType::bf16);
@@ -44,9 +44,8 @@ RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const
     return result;
   }
   const auto params = std::make_unique<blackwell::Params>();
-  const int64_t q_rows = call.cu_q_len == nullptr ? 0 : call.cu_q_len[call.batch];
   const Status status = fill_params(
-      problem, plan, call, workspace, q_rows,
+      problem, plan, call, workspace,
       [](const TensorMapSpec& spec, TensorMap& map) -> Status {
         if (const char* broken = spec.fault()) {
           return invalid("q", "tensor map: {}", broken);
@@ -59,12 +58,14 @@ RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const
     result.report.add({"launch", Severity::error, status.field(), status.sentence()});
     return result;
   }
+  params->fault = fault;
   Launch launch;
   launch.kernel = &variant->spec;
   launch.blocks = plan.workers;
   launch.memory = memory_ranges(problem, call);
   launch.memory.push_back({"counters", workspace, plan.counter_bytes, true});
   launch.memory.push_back({"partials", workspace + plan.counter_bytes, plan.partial_bytes, true});
+  if (fault != nullptr) launch.memory.push_back({"fault word", fault, sizeof *fault, true});
   launch.entry = [&](Machine& machine) { variant->run(machine, *params); };
   return run(launch, options);
 }

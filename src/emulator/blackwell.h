@@ -10,8 +10,9 @@ namespace deuce::emulator {
 /// The description of a compiled configuration, or nullptr when there is none.
 const KernelSpec* blackwell_spec(int head_dim, int score_slots, bool bf16);
 
-/// One run of a call. `memory` lists what the kernel may touch beside the workspace.
+/// One run of a call. Only the arrays of the call, the workspace and the fault word (may be null)
+/// exist for the kernel.
 RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const Call& call,
-                        std::byte* workspace, const Options& options);
+                        std::byte* workspace, const Options& options, FaultWord* fault = nullptr);
 
 }  // namespace deuce::emulator

@@ -222,6 +222,7 @@ double Block::execute(Warp& warp, const Group& group) {
     case OpKind::store_global: return global_access(warp, group);
     case OpKind::atomic_add:
     case OpKind::load_acquire:
+    case OpKind::claim:
     case OpKind::store_release: return atomic(warp, group);
     case OpKind::init: return init_barrier(warp, group);
     case OpKind::arrive:

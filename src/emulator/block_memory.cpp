@@ -145,6 +145,7 @@ double Block::atomic(Warp& warp, const Group& group) {
     }
     const uint32_t old = *word;
     if (call.kind == OpKind::atomic_add) *word = old + call.value;
+    if (call.kind == OpKind::claim && old == 0) *word = call.value;
     if (call.kind == OpKind::store_release) *word = call.value;
     call.value = old;
   });

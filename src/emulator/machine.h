@@ -90,6 +90,13 @@ class Machine {
     atomic(OpKind::store_release, word, value, site);
   }
 
+  bool claim_system(uint32_t* word, Site site = Site::here()) {
+    return atomic(OpKind::claim, word, 1, site) == 0;
+  }
+  void store_release_system(uint32_t* word, uint32_t value, Site site = Site::here()) {
+    atomic(OpKind::store_release, word, value, site);
+  }
+
   void init(Barrier& barrier, int arrivals, Site site = Site::here()) {
     Op op = make(OpKind::init, site, &barrier);
     op.value = static_cast<uint32_t>(arrivals);

@@ -38,6 +38,7 @@ enum class OpKind : uint8_t {
   atomic_add,
   load_acquire,
   store_release,
+  claim,
   init,
   fence_barrier_init,
   arrive,

@@ -181,7 +181,10 @@ concept HopperMachine = CoreMachine<M> &&
 template <class M>
 concept BlackwellMachine = CoreMachine<M> &&
     requires(M machine, Barrier& barrier, uint32_t column, uint32_t& address, uint64_t descriptor,
-             uint32_t (&in)[32], const uint32_t (&out)[16], const void* tile) {
+             uint32_t (&in)[32], const uint32_t (&out)[16], const void* tile, uint32_t* global) {
+  // Each thread, system scope: as for Hopper.
+  { machine.claim_system(global) } -> std::same_as<bool>;
+  machine.store_release_system(global, column);
   // Warp. Takes `columns` (power of two, at least 32) and writes their first address by a plain
   // store: publish it by a barrier. One warp allocates, gives up the right to, and frees.
   machine.allocate_tensor_memory(address, 512);

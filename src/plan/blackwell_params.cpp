@@ -152,8 +152,7 @@ WorkspaceNeed workspace_of(const BlackwellPlan& plan) {
 
 namespace {
 
-TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const Call& call,
-                        int64_t total_q_rows) {
+TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const Call& call) {
   const bool ragged = call.cu_q_len != nullptr;
   const auto bytes = [](int64_t elements) { return static_cast<uint64_t>(elements * 2); };
   TensorMapSpec map;
@@ -161,7 +160,8 @@ TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const
   map.rank = 5;
   map.swizzle = Swizzle::bytes128;
   map.bf16 = problem.q_type == DType::bf16;
-  const int64_t rows = ragged ? std::max<int64_t>(total_q_rows, 1) : call.q_len;
+  // The host does not know how many ragged rows there are; the kernel asks for real ones only.
+  const int64_t rows = ragged ? kMaxPosition : call.q_len;
   map.extent = {static_cast<uint64_t>(problem.head_dim_qk), static_cast<uint64_t>(problem.group),
                 static_cast<uint64_t>(rows), static_cast<uint64_t>(problem.num_kv_heads),
                 static_cast<uint64_t>(ragged ? 1 : call.batch)};
@@ -169,7 +169,7 @@ TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const
                       bytes(call.q_stride[2] * problem.group),
                       bytes(ragged ? 0 : call.q_stride[0])};
   map.box = {blackwell::Config::kBlockColumns, static_cast<uint32_t>(problem.group),
-             static_cast<uint32_t>(plan.query_tokens), 1, 1};
+             static_cast<uint32_t>(ragged ? 1 : plan.query_tokens), 1, 1};
   return map;
 }
 
@@ -192,8 +192,8 @@ TensorMapSpec cache_map(const Problem& problem, const Call& call, const void* ba
 }
 
 Status encode_maps(const Problem& problem, const BlackwellPlan& plan, const Call& call,
-                   int64_t total_q_rows, const EncodeMap& encode, blackwell::Params& params) {
-  Status status = encode(query_map(problem, plan, call, total_q_rows), params.q_map);
+                   const EncodeMap& encode, blackwell::Params& params) {
+  Status status = encode(query_map(problem, plan, call), params.q_map);
   for (std::size_t i = 0; status.ok() && i < blackwell::kBoxHeights; ++i) {
     const uint32_t height = 1u << i;
     status = encode(cache_map(problem, call, call.k, call.k_stride, height), params.k_map[i]);
@@ -206,8 +206,7 @@ Status encode_maps(const Problem& problem, const BlackwellPlan& plan, const Call
 }  // namespace
 
 Status fill_params(const Problem& problem, const BlackwellPlan& plan, const Call& call,
-                   std::byte* workspace, int64_t total_q_rows, const EncodeMap& encode,
-                   blackwell::Params& params) {
+                   std::byte* workspace, const EncodeMap& encode, blackwell::Params& params) {
   params.shape = plan.shape;
   params.shape.batch = call.batch;
   params.partial_map = plan.partials;
@@ -220,6 +219,9 @@ Status fill_params(const Problem& problem, const BlackwellPlan& plan, const Call
   params.q_len = call.q_len;
   params.max_q_len = problem.max_q_len;
   const bool paged = problem.page_size != 0;
+  params.paged = paged;
+  params.max_kv_len = problem.max_kv_len;
+  params.tag = call.tag;
   params.page_size = static_cast<int32_t>(
       paged ? problem.page_size : std::min<int64_t>(call.cache_slots, kMaxPosition - 1));
   params.num_pages = call.num_pages;
@@ -248,7 +250,7 @@ Status fill_params(const Problem& problem, const BlackwellPlan& plan, const Call
   params.out_factor = call.out_scale;
   params.sink = static_cast<const float*>(call.sink);
   params.query_tokens = plan.query_tokens;
-  return encode_maps(problem, plan, call, total_q_rows, encode, params);
+  return encode_maps(problem, plan, call, encode, params);
 }
 
 }  // namespace deuce

@@ -31,10 +31,8 @@ WorkspaceNeed workspace_of(const BlackwellPlan& plan);
 
 using EncodeMap = std::function<Status(const TensorMapSpec&, TensorMap&)>;
 
-/// Fills `params` for one run. Reads no device memory; `total_q_rows` is the number of query rows
-/// with ragged queries, and is ignored otherwise.
+/// Fills `params` for one run, but for the fault word. Reads no device memory.
 Status fill_params(const Problem& problem, const BlackwellPlan& plan, const Call& call,
-                   std::byte* workspace, int64_t total_q_rows, const EncodeMap& encode,
-                   blackwell::Params& params);
+                   std::byte* workspace, const EncodeMap& encode, blackwell::Params& params);
 
 }  // namespace deuce

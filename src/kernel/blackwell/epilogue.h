@@ -4,6 +4,8 @@
 // key. Kept out of correction, which must give statistics back quickly.
 #pragma once
 
+#include <limits>
+
 #include "kernel/blackwell/output.h"
 #include "kernel/ring.h"
 
@@ -111,30 +113,37 @@ class Epilogue {
   /// Requests that no piece covers are dealt to the blocks for this purpose alone.
   DEUCE_DEVICE void write_empty_rows() {
     const WorkShape& shape = params_.shape;
-    const LiveSizes<Machine> sizes{&machine_, &params_};
     const Share mine = share_of(shape.batch, shape.workers, machine_.block());
     for (int64_t r = mine.first; r < mine.last; ++r) {
       const auto request = static_cast<int32_t>(r);
-      const RequestSizes live = sizes(request);
-      const int32_t row_tiles = row_tile_count(shape, live.q_len);
+      const LiveRequest live = live_request(machine_, params_, request);
+      const bool faulty = live.fault != FaultCode::none;
+      if (faulty && machine_.thread() % 128 == 0) {
+        report_request(machine_, params_, request, live.fault);
+      }
+      machine_.sync_warp();
+      const int32_t row_tiles = row_tile_count(shape, live.sizes.q_len);
       for (int32_t tile = 0; tile < row_tiles; ++tile) {
-        if (!item_tiles(shape, live, tile).empty()) continue;
-        const Share rows = row_span(shape, live.q_len, tile);
+        if (!item_tiles(shape, live.sizes, tile).empty()) continue;
+        const Share rows = row_span(shape, live.sizes.q_len, tile);
         for (int32_t head = warp_; head < shape.kv_heads; head += 4) {
           write_empty_item(Item{.request = request,
                                 .kv_head = head,
                                 .row_tile = tile,
-                                .rows = static_cast<int32_t>(rows.last - rows.first)});
+                                .rows = static_cast<int32_t>(rows.last - rows.first)},
+                           faulty);
         }
       }
     }
     machine_.sync_warp();
   }
-  DEUCE_DEVICE void write_empty_item(const Item& item) {
+  DEUCE_DEVICE void write_empty_item(const Item& item, bool faulty) {
+    constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
     const float nothing[kColumnsPerLane] = {};
     const int32_t first_token = first_token_of(machine_, params_, item.request);
     for (int32_t row = 0; row < item.rows; ++row) {
-      end_row(place_of_row(params_, item, row, first_token), kNoKey, 0.0F, nothing);
+      // A row with a maximum of NaN ends as NaN, output and LSE.
+      end_row(place_of_row(params_, item, row, first_token), faulty ? kNaN : kNoKey, 0.0F, nothing);
     }
   }
 

@@ -119,7 +119,14 @@ class Load {
                               ? machine_.load_constant(params_.page_indptr + request)
                               : request * params_.page_ids_stride;
     const int32_t id = machine_.load_constant(params_.page_ids + first + page);
-    return id < 0 || id >= params_.num_pages ? params_.num_pages : id;
+    if (id >= 0 && id < params_.num_pages) return id;
+    report_fault(machine_, params_.fault, params_.paged ? FaultCode::page_id : FaultCode::cache_row,
+                 FaultRecord{.request = request,
+                             .column = params_.paged ? page : -1,
+                             .value = id,
+                             .highest = params_.num_pages - 1,
+                             .tag = params_.tag});
+    return params_.num_pages;
   }
 
   /// Stays until the last tiles have been read: their commits must find the block alive.
@@ -147,24 +154,10 @@ class LoadQ {
   DEUCE_DEVICE void run() {
     Pieces<kConfig, Machine> pieces(machine_, shared_);
     auto ring = Ring<Config::kQueryStages>::producer();
-    const int32_t group = params_.shape.group;
-    const auto bytes = static_cast<uint32_t>(2 * kConfig.head_dim * group * params_.query_tokens);
     for (PieceRecord piece; pieces.next(piece); ring.advance()) {
-      const int stage = ring.slot();
-      machine_.wait(shared_.q_released[stage], ring.phase());
+      machine_.wait(shared_.q_released[ring.slot()], ring.phase());
       machine_.mark_operand('q', -1);
-      if (machine_.elect()) {
-        machine_.arrive_expect(shared_.q_arrived[stage], bytes);
-        const bool ragged = params_.cu_q_len != nullptr;
-        const int32_t token = piece.first_token + piece.row_tile * params_.query_tokens;
-        for (int part = 0; part < kConfig.head_dim / Config::kBlockColumns; ++part) {
-          const int32_t coordinate[5] = {Config::kBlockColumns * part, 0, token, piece.kv_head,
-                                         ragged ? 0 : piece.request};
-          machine_.copy_tensor(shared_.q[stage].bytes + part * 128 * Config::kTileRows,
-                               params_.q_map, coordinate, shared_.q_arrived[stage]);
-        }
-      }
-      machine_.sync_warp();
+      put_rows(piece, ring.slot());
     }
     for (int i = 0; i < Config::kQueryStages; ++i) {
       machine_.wait(shared_.q_released[ring.slot()], ring.phase());
@@ -173,6 +166,32 @@ class LoadQ {
   }
 
  private:
+  /// Uniform queries come in one box, whose missing tokens are zeros. Ragged ones come token by
+  /// token, because nobody knows on the host where the last one ends; rows behind them keep what an
+  /// earlier piece left, and are never stored.
+  DEUCE_DEVICE void put_rows(const PieceRecord& piece, int stage) {
+    const bool ragged = params_.cu_q_len != nullptr;
+    const int32_t group = params_.shape.group;
+    const int32_t tokens = ragged ? piece.rows / group : params_.query_tokens;
+    const int32_t boxes = ragged ? tokens : 1;
+    Barrier& arrived = shared_.q_arrived[stage];
+    if (machine_.elect()) {
+      machine_.arrive_expect(arrived, static_cast<uint32_t>(2 * kConfig.head_dim * group * tokens));
+    }
+    machine_.sync_warp();
+    const int32_t first = piece.first_token + piece.row_tile * params_.query_tokens;
+    for (int32_t box = machine_.lane(); box < boxes; box += 32) {
+      for (int part = 0; part < kConfig.head_dim / Config::kBlockColumns; ++part) {
+        const int32_t coordinate[5] = {Config::kBlockColumns * part, 0, first + box, piece.kv_head,
+                                       ragged ? 0 : piece.request};
+        machine_.copy_tensor(
+            shared_.q[stage].bytes + part * 128 * Config::kTileRows + 128 * box * group,
+            params_.q_map, coordinate, arrived);
+      }
+    }
+    machine_.sync_warp();
+  }
+
   Machine& machine_;
   SharedStorage<kConfig>& shared_;
   const Params& params_;

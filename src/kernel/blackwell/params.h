@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 
+#include "kernel/fault_word.h"
 #include "kernel/machine.h"
 #include "kernel/partials.h"
 #include "kernel/work.h"
@@ -44,7 +45,12 @@ struct Params {
   const int32_t* last_page_len = nullptr;  // [batch], gives the length where kv_len is null
   int32_t page_size = 0;
   int32_t num_pages = 0;
-  int64_t capacity = 0;  // keys that a request can have
+  int64_t capacity = 0;    // keys that a request can have
+  int64_t max_kv_len = 0;  // live keys that a request may have, as planned
+  bool paged = false;
+
+  FaultWord* fault = nullptr;  // mapped host memory, or null
+  uint32_t tag = 0;            // the caller's mark in a fault record
 
   // Results.
   void* out = nullptr;  // 16-bit elements like q
@@ -58,7 +64,7 @@ struct Params {
   float softcap = 0;      // 0 = off
   float out_factor = 1;
   const float* sink = nullptr;  // [q heads], natural log
-  int32_t query_tokens = 1;     // tokens in a Q box: 128 / group, at most max_q_len
+  int32_t query_tokens = 1;     // tokens of a row tile: 128 / group, at most max_q_len
 };
 
 }  // namespace deuce::blackwell

@@ -13,38 +13,79 @@
 
 namespace deuce::blackwell {
 
-/// Live sizes of a request, clamped so that nothing outside the cache is ever addressed.
+/// A request as this launch sees it. One with a fault has no keys, so that nothing outside the
+/// cache is ever addressed; its rows become NaN.
+struct LiveRequest {
+  RequestSizes sizes = {};
+  FaultCode fault = FaultCode::none;
+};
+
+template <class Machine>
+DEUCE_DEVICE LiveRequest live_request(Machine& machine, const Params& p, int32_t request) {
+  LiveRequest live;
+  RequestSizes& sizes = live.sizes;
+  sizes = {.kv_start = 0, .kv_len = p.kv_len_all, .q_len = p.q_len};
+  if (p.cu_q_len != nullptr) {
+    sizes.q_len = machine.load_constant(p.cu_q_len + request + 1) -
+                  machine.load_constant(p.cu_q_len + request);
+    if (sizes.q_len < 0 || sizes.q_len > p.max_q_len) live.fault = FaultCode::q_len;
+  }
+  int64_t capacity = p.capacity;
+  if (p.page_indptr != nullptr) {
+    const int64_t pages = machine.load_constant(p.page_indptr + request + 1) -
+                          machine.load_constant(p.page_indptr + request);
+    capacity = pages * p.page_size;
+    if (p.kv_len == nullptr) {
+      const int32_t last = pages <= 0 ? 1 : machine.load_constant(p.last_page_len + request);
+      if (last < 1 || last > p.page_size) live.fault = FaultCode::last_page_len;
+      sizes.kv_len = pages <= 0 ? 0 : capacity - p.page_size + last;
+    }
+  }
+  if (p.kv_len != nullptr) sizes.kv_len = machine.load_constant(p.kv_len + request);
+  if (p.kv_start != nullptr) {
+    sizes.kv_start = machine.load_constant(p.kv_start + request);
+    if (sizes.kv_start < 0 || sizes.kv_start > sizes.kv_len) live.fault = FaultCode::kv_start;
+  }
+  if (sizes.kv_len < 0 || sizes.kv_len > capacity || sizes.kv_len - sizes.kv_start > p.max_kv_len) {
+    live.fault = FaultCode::kv_len;
+  }
+  if (live.fault != FaultCode::none) {
+    sizes = {.kv_start = 0, .kv_len = 0, .q_len = live.fault == FaultCode::q_len ? 0 : sizes.q_len};
+  }
+  return live;
+}
+
+/// As a function of the request alone, for the work cutting.
 template <class Machine>
 struct LiveSizes {
   Machine* machine;
   const Params* params;
-
   DEUCE_DEVICE RequestSizes operator()(int32_t request) const {
-    const Params& p = *params;
-    RequestSizes sizes{.kv_start = 0, .kv_len = p.kv_len_all, .q_len = p.q_len};
-    if (p.kv_len != nullptr) sizes.kv_len = machine->load_constant(p.kv_len + request);
-    if (p.kv_start != nullptr) sizes.kv_start = machine->load_constant(p.kv_start + request);
-    if (p.cu_q_len != nullptr) {
-      sizes.q_len = machine->load_constant(p.cu_q_len + request + 1) -
-                    machine->load_constant(p.cu_q_len + request);
-      sizes.q_len = static_cast<int32_t>(max64(0, min64(sizes.q_len, p.max_q_len)));
-    }
-    int64_t capacity = p.capacity;
-    if (p.page_indptr != nullptr) {
-      const int64_t pages = machine->load_constant(p.page_indptr + request + 1) -
-                            machine->load_constant(p.page_indptr + request);
-      capacity = pages * p.page_size;
-      if (p.kv_len == nullptr) {
-        sizes.kv_len =
-            pages <= 0 ? 0
-                       : capacity - p.page_size + machine->load_constant(p.last_page_len + request);
-      }
-    }
-    sizes.kv_len = max64(0, min64(sizes.kv_len, capacity));
-    sizes.kv_start = max64(0, min64(sizes.kv_start, sizes.kv_len));
-    return sizes;
+    return live_request(*machine, *params, request).sizes;
   }
 };
+
+/// One thread. Reads the offending value again, so that the usual path need not keep it.
+template <class Machine>
+DEUCE_DEVICE void report_request(Machine& machine, const Params& p, int32_t request,
+                                 FaultCode code) {
+  FaultRecord record{.request = request, .tag = p.tag};
+  record.value = p.kv_len != nullptr ? machine.load_constant(p.kv_len + request) : p.kv_len_all;
+  record.highest = p.capacity < p.max_kv_len ? p.capacity : p.max_kv_len;
+  if (code == FaultCode::q_len) {
+    record.value = machine.load_constant(p.cu_q_len + request + 1) -
+                   machine.load_constant(p.cu_q_len + request);
+    record.highest = p.max_q_len;
+  } else if (code == FaultCode::last_page_len) {
+    record.value = machine.load_constant(p.last_page_len + request);
+    record.lowest = 1;
+    record.highest = p.page_size;
+  } else if (code == FaultCode::kv_start) {
+    record.highest = record.value;
+    record.value = machine.load_constant(p.kv_start + request);
+  }
+  report_fault(machine, p.fault, code, record);
+}
 
 template <class Machine>
 DEUCE_DEVICE int64_t shuffle_wide(Machine& machine, int64_t value, int source) {
