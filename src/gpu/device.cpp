@@ -7,12 +7,12 @@
 
 namespace deuce {
 
-Result<DeviceInfo> query_device(int id) {
+Result<DeviceInfo> query_device(int id, const char* backend) {
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
     return Status{DEUCE_NO_DEVICE, "device_id",
-                  fmt::format("backend hopper needs a CUDA device: {}",
+                  fmt::format("backend {} needs a CUDA device: {}", backend,
                               error != cudaSuccess ? cudaGetErrorString(error) : "none found")};
   }
   DeviceInfo info;

@@ -15,8 +15,9 @@ struct DeviceInfo {
   std::string name;
 };
 
-/// Device `id` (-1: the current one). NO_DEVICE without a driver or a device.
-Result<DeviceInfo> query_device(int id);
+/// Device `id` (-1: the current one), for the backend named in a refusal. NO_DEVICE without a
+/// driver or a device.
+Result<DeviceInfo> query_device(int id, const char* backend);
 
 /// Makes a device current and restores the former one.
 class DeviceScope {

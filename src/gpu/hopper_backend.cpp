@@ -4,7 +4,6 @@
 #include "gpu/hopper_backend.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "gpu/device.h"
 #include "gpu/hopper_launch.h"
 #include "gpu/hopper_params.h"
+#include "gpu/mapped_fault_word.h"
 #include "gpu/tensor_map.h"
 
 namespace deuce {
@@ -45,7 +45,7 @@ int workers_of(const Problem& problem, const DeviceInfo& device) {
 }
 
 Result<DeviceInfo> find_device(const Problem& problem) {
-  Result<DeviceInfo> device = query_device(problem.device_id);
+  Result<DeviceInfo> device = query_device(problem.device_id, "hopper");
   if (!device.ok()) return device;
   const DeviceInfo& info = device.value();
   if (info.major != 9 || info.minor != 0) {
@@ -60,52 +60,6 @@ Status check_hopper(const Problem& problem) {
   if (Status bad = hopper::check_problem(problem); !bad.ok()) return bad;
   return find_device(problem).status();
 }
-
-/// Pinned host memory that the device can write; read without synchronising.
-class MappedFaultWord {
- public:
-  MappedFaultWord() = default;
-  ~MappedFaultWord() {
-    if (host_ != nullptr) static_cast<void>(cudaFreeHost(host_));
-  }
-  MappedFaultWord(const MappedFaultWord&) = delete;
-  MappedFaultWord& operator=(const MappedFaultWord&) = delete;
-
-  Status allocate() {
-    void* memory = nullptr;
-    cudaError_t error =
-        cudaHostAlloc(&memory, sizeof(FaultWord), cudaHostAllocMapped | cudaHostAllocPortable);
-    if (error != cudaSuccess) return cuda_status(error, "cudaHostAlloc");
-    host_ = static_cast<FaultWord*>(memory);
-    std::memset(static_cast<void*>(host_), 0, sizeof(FaultWord));
-    void* mapped = nullptr;
-    error = cudaHostGetDevicePointer(&mapped, memory, 0);
-    device_ = static_cast<FaultWord*>(mapped);
-    return cuda_status(error, "cudaHostGetDevicePointer");
-  }
-
-  FaultWord* device() const { return device_; }
-
-  bool take(deuce_fault& fault) const {
-    const uint32_t code = __atomic_load_n(&host_->code, __ATOMIC_ACQUIRE);
-    if (code == 0) return false;
-    const FaultRecord& record = host_->record;
-    fault.code = static_cast<int32_t>(code);
-    fault.request = record.request;
-    fault.column = record.column;
-    fault.value = record.value;
-    fault.lowest = record.lowest;
-    fault.highest = record.highest;
-    fault.tag = record.tag;
-    __atomic_store_n(&host_->code, 0U, __ATOMIC_RELAXED);
-    __atomic_store_n(&host_->claimed, 0U, __ATOMIC_RELEASE);
-    return true;
-  }
-
- private:
-  FaultWord* host_ = nullptr;
-  FaultWord* device_ = nullptr;
-};
 
 class HopperPlan final : public BackendPlan {
  public:

@@ -15,7 +15,7 @@ namespace deuce::test {
 
 /// Empty when a Hopper GPU is there, else why not.
 inline std::string why_no_hopper() {
-  const Result<DeviceInfo> device = query_device(-1);
+  const Result<DeviceInfo> device = query_device(-1, "hopper");
   if (!device.ok()) return device.status().sentence();
   if (device.value().major == 9 && device.value().minor == 0) return "";
   return "device " + device.value().name + " is not a Hopper GPU";

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan of the blackwell backend: picks the kernel, owns the fault word, launches. run() allocates
+// and synchronises nothing and asks the device nothing, so it can be captured in a graph.
+#include "gpu/blackwell_backend.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "gpu/blackwell_launch.h"
+#include "gpu/cuda_status.h"
+#include "gpu/device.h"
+#include "gpu/mapped_fault_word.h"
+#include "gpu/tensor_map.h"
+#include "plan/blackwell_params.h"
+
+namespace deuce {
+namespace {
+
+using blackwell::kShapes;
+
+struct ShapeFunctions {
+  cudaError_t (*prepare)();
+  cudaError_t (*launch)(const blackwell::Params&, int, cudaStream_t);
+};
+
+/// Functions of a row of kShapes, by its number at run time.
+ShapeFunctions functions_of(int shape) {
+  return []<int... kIndex>(int wanted, std::integer_sequence<int, kIndex...>) {
+    static constexpr ShapeFunctions kTable[]{
+        {blackwell::prepare_shape<kIndex>, blackwell::launch_shape<kIndex>}...};
+    return kTable[wanted];
+  }
+  (shape, std::make_integer_sequence<int, static_cast<int>(kShapes.size())>{});
+}
+
+Result<DeviceInfo> find_device(const Problem& problem) {
+  Result<DeviceInfo> device = query_device(problem.device_id, "blackwell");
+  if (!device.ok()) return device;
+  const DeviceInfo& info = device.value();
+  if (info.major != 10) {
+    return Status{DEUCE_NO_DEVICE, "device_id",
+                  fmt::format("device {} is {} (compute capability {}.{}): blackwell needs 10.x",
+                              info.id, info.name, info.major, info.minor)};
+  }
+  return device;
+}
+
+Status check_problem(const Problem& problem) {
+  if ((problem.flags & (DEUCE_FLAG_TRACE | DEUCE_FLAG_PDL)) != 0) {
+    return unsupported("flags", "flags is {:#x}: blackwell takes DEUCE_FLAG_WORKSPACE_KEPT only",
+                       problem.flags);
+  }
+  return check_blackwell(problem);
+}
+
+Status check(const Problem& problem) {
+  if (Status bad = check_problem(problem); !bad.ok()) return bad;
+  return find_device(problem).status();
+}
+
+class GpuPlan final : public BackendPlan {
+ public:
+  GpuPlan(const Problem& problem, const DeviceInfo& device)
+      : problem_(problem),
+        device_(device),
+        plan_(plan_blackwell(problem, std::max(device.multiprocessors - problem.sm_margin, 1))),
+        shape_(blackwell::select_shape(problem.head_dim_v, problem.kv_type == DType::bf16,
+                                       plan_.score_slots)) {}
+
+  Status prepare() {
+    const DeviceScope scope(device_.id);
+    if (!scope.status().ok()) return scope.status();
+    if (Status bad = cuda_status(functions_of(shape_).prepare(), "cudaFuncSetAttribute");
+        !bad.ok()) {
+      return bad;
+    }
+    return fault_.allocate();
+  }
+
+  WorkspaceNeed workspace() const override { return workspace_of(plan_); }
+
+  Status run(const Call& call, std::byte* workspace, deuce_stream stream) const override {
+    if (Status bad = check_blackwell_call(call); !bad.ok()) return bad;
+    if (call.batch == 0) return {};
+    blackwell::Params params;
+    params.fault = fault_.device();
+    Status status = fill_params(problem_, plan_, call, workspace, encode_tensor_map, params);
+    if (!status.ok()) return status;
+    const DeviceScope scope(device_.id);
+    if (!scope.status().ok()) return scope.status();
+    auto* cuda_stream = reinterpret_cast<cudaStream_t>(stream);
+    if ((problem_.flags & DEUCE_FLAG_WORKSPACE_KEPT) == 0) {
+      const cudaError_t error =
+          cudaMemsetAsync(workspace, 0, workspace_of(plan_).control_bytes, cuda_stream);
+      if (error != cudaSuccess) return cuda_status(error, "cudaMemsetAsync");
+    }
+    return cuda_status(functions_of(shape_).launch(params, plan_.workers, cuda_stream),
+                       "kernel launch");
+  }
+
+  std::string explain(const Call*) const override {
+    return fmt::format(
+        R"({{"kernel": "blackwell", "head_dim": {}, "score_slots": {}, "kv_tile": 128, )"
+        R"("row_tile": {}, "workers": {}, "device": "{}", "run_on_silicon_by_us": false}})",
+        problem_.head_dim_v, plan_.score_slots, plan_.shape.row_tile, plan_.workers, device_.name);
+  }
+
+  bool take_fault(deuce_fault& fault) const override { return fault_.take(fault); }
+
+ private:
+  Problem problem_;
+  DeviceInfo device_;
+  BlackwellPlan plan_;
+  int shape_;
+  MappedFaultWord fault_;
+};
+
+Result<std::unique_ptr<BackendPlan>> create(const Problem& problem) {
+  if (Status bad = check_problem(problem); !bad.ok()) return bad;
+  Result<DeviceInfo> device = find_device(problem);
+  if (!device.ok()) return device.status();
+  auto plan = std::make_unique<GpuPlan>(problem, device.value());
+  if (Status bad = plan->prepare(); !bad.ok()) return bad;
+  return std::unique_ptr<BackendPlan>(std::move(plan));
+}
+
+Status clear_on_device(const Problem& problem, std::byte* memory, std::size_t bytes,
+                       deuce_stream stream) {
+  Result<DeviceInfo> device = find_device(problem);
+  if (!device.ok()) return device.status();
+  const DeviceScope scope(device.value().id);
+  if (!scope.status().ok()) return scope.status();
+  return cuda_status(cudaMemsetAsync(memory, 0, bytes, reinterpret_cast<cudaStream_t>(stream)),
+                     "cudaMemsetAsync");
+}
+
+constexpr BackendEntry kBlackwell{.id = Backend::blackwell,
+                                  .name = "blackwell",
+                                  .check = check,
+                                  .create = create,
+                                  .checks_host_data = false,
+                                  .clear = clear_on_device};
+
+}  // namespace
+
+const BackendEntry& blackwell_backend() { return kBlackwell; }
+
+}  // namespace deuce
