@@ -13,6 +13,8 @@ std::vector<BlackwellVariant> blackwell_variants_64() {
       blackwell_variant<Config{.head_dim = 64, .score_slots = 1, .bf16 = false}>(),
       blackwell_variant<Config{.head_dim = 64, .score_slots = 2, .bf16 = false}>(),
       blackwell_variant<Config{.head_dim = 64, .score_slots = 3, .bf16 = false}>(),
+      blackwell_variant<Config{.head_dim = 64, .score_slots = 2, .strict_order = true}>(),
+      blackwell_variant<Config{.head_dim = 64, .score_slots = 3, .strict_order = true}>(),
   };
 }
 

@@ -40,7 +40,11 @@ KernelSpec blackwell_kernel_spec() {
 
 template <blackwell::Config kConfig>
 BlackwellVariant blackwell_variant() {
-  return {kConfig.head_dim, kConfig.score_slots, kConfig.bf16, blackwell_kernel_spec<kConfig>(),
+  return {kConfig.head_dim,
+          kConfig.score_slots,
+          kConfig.bf16,
+          kConfig.strict_order,
+          blackwell_kernel_spec<kConfig>(),
           [](Machine& machine, const blackwell::Params& params) {
             blackwell::decode_kernel<kConfig>(machine, params);
           }};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled Blackwell configurations of the emulator, one file per head dimension so that they
-// build side by side. Rows: score slots 1, 2, 3 and both 16-bit types.
+// build side by side. Rows: score slots 1, 2, 3 and both 16-bit types, and two that do not rely on
+// the order of the tensor pipe.
 #pragma once
 
 #include <vector>
@@ -12,7 +13,7 @@ namespace deuce::emulator {
 
 struct BlackwellVariant {
   int head_dim, score_slots;
-  bool bf16;
+  bool bf16, strict_order;
   KernelSpec spec;
   void (*run)(Machine&, const blackwell::Params&);
 };

@@ -55,6 +55,7 @@ Block::Block(Grid& grid, const Launch& launch, const Options& options, int index
   registers_free_ = 65536 - kernel_.launch_registers * threads;
   warps_.resize(static_cast<std::size_t>(threads / 32));
   barriers_.reserve(kMaxBarriers);
+  named_phases_.assign(kernel_.edges.size(), 0);
   for (int i = 0; i < threads; ++i) {
     auto lane = std::make_unique<Lane>();
     lane->block = this;

@@ -114,6 +114,7 @@ class Block {
   std::string wait_for_graph() const;
   void check_exit();
   void count_phases(std::vector<uint64_t>& per_edge) const;
+  uint64_t rescales() const { return rescales_; }
 
   std::byte* shared() { return shared_.data() + shared_skip_; }
   const Launch& launch() const { return launch_; }
@@ -187,6 +188,8 @@ class Block {
   std::string barrier_name(const BarrierState& barrier) const;
   std::string place(uint32_t cell, bool tensor) const;
   std::string blocked_line(const Warp& warp) const;
+  std::vector<Role> suppliers(const Warp& warp) const;
+  std::string wait_cycle() const;
 
   Grid& grid_;
   const Launch& launch_;
@@ -202,8 +205,10 @@ class Block {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<Warp> warps_;
   std::vector<BarrierState> barriers_;
-  std::vector<int16_t> barrier_at_;   // by offset / 8
-  std::array<NamedState, 17> named_;  // 16: the whole block
+  std::vector<int16_t> barrier_at_;     // by offset / 8
+  std::array<NamedState, 17> named_;    // 16: the whole block
+  std::vector<uint64_t> named_phases_;  // completed, per edge
+  uint64_t rescales_ = 0;
   Shadow shadow_;
   Clock scratch_;
   // Tensor pipe: one component per accumulator, all of one issuing thread.

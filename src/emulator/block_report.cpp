@@ -169,6 +169,64 @@ std::string Block::blocked_line(const Warp& warp) const {
   return line + "\n";
 }
 
+// Roles whose arrival a blocked warp waits for; empty where that is not a barrier of the table.
+std::vector<Role> Block::suppliers(const Warp& warp) const {
+  std::vector<Role> roles;
+  if (warp.live == 0 || warp.waiting == 0) return roles;
+  const Op& call = op(warp, __builtin_ctz(warp.waiting));
+  const Edge* edge = nullptr;
+  if (call.kind == OpKind::wait) {
+    const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(call.barrier) -
+                                                 (shared_.data() + shared_skip_));
+    const BarrierState& barrier = barriers_[static_cast<std::size_t>(barrier_at_[offset / 8])];
+    if (barrier.edge >= 0) edge = &kernel_.edges[static_cast<std::size_t>(barrier.edge)];
+  } else if (call.kind == OpKind::sync_named) {
+    for (const Edge& row : kernel_.edges) {
+      const bool same = row.kind == EdgeKind::named && call.index >= row.first_id &&
+                        call.index < row.first_id + row.slots;
+      if (same) edge = &row;
+    }
+  }
+  if (edge == nullptr) return roles;
+  for (const Arrival& arrival : edge->arrives) {
+    if (arrival.by != By::nobody) roles.push_back(arrival.role);
+  }
+  return roles;
+}
+
+// Follows suppliers from the first blocked warp of each role until a role comes again, or one has
+// left: "cycle: mma -> correction -> mma".
+std::string Block::wait_cycle() const {
+  const auto first_blocked = [&](Role role) -> const Warp* {
+    for (const Warp& warp : warps_) {
+      if (warp.role == role && warp.live != 0 && warp.waiting != 0) return &warp;
+    }
+    return nullptr;
+  };
+  for (const Warp& start : warps_) {
+    std::vector<Role> path;
+    const Warp* at = &start;
+    while (at != nullptr && at->live != 0) {
+      const auto again = std::find(path.begin(), path.end(), at->role);
+      path.push_back(at->role);
+      if (again != path.end() - 1) {
+        std::string text;
+        for (auto role = std::find(path.begin(), path.end(), at->role); role != path.end();
+             ++role) {
+          text += fmt::format("{}{}", text.empty() ? "" : " -> ", name_of(*role));
+        }
+        return fmt::format("  block {} cycle: {}\n", index_, text);
+      }
+      const Warp* next = nullptr;
+      for (const Role role : suppliers(*at)) {
+        if (next == nullptr && role != at->role) next = first_blocked(role);
+      }
+      at = next;
+    }
+  }
+  return {};
+}
+
 std::string Block::wait_for_graph() const {
   std::string out;
   for (const Warp& warp : warps_) {
@@ -181,7 +239,8 @@ std::string Block::wait_for_graph() const {
     }
     if (warp.waiting != 0) out += blocked_line(warp);
   }
-  out += fmt::format("  replay: --replay {} --seed {}", options_.run.text(), options_.run.seed);
+  out += wait_cycle();
+  out += fmt::format("  replay: --replay {} --seed {}\n", options_.run.text(), options_.run.seed);
   return out;
 }
 
@@ -214,6 +273,7 @@ void Block::count_phases(std::vector<uint64_t>& per_edge) const {
   for (const BarrierState& barrier : barriers_) {
     if (barrier.edge >= 0) per_edge[static_cast<std::size_t>(barrier.edge)] += barrier.phase;
   }
+  for (std::size_t i = 0; i < named_phases_.size(); ++i) per_edge[i] += named_phases_[i];
 }
 
 }  // namespace deuce::emulator

@@ -118,6 +118,7 @@ double Block::named(Warp& warp, const Group& group) {
   }
   const Timing& timing = grid_.timing();
   if (barrier.arrived == barrier.threads) {
+    if (edge != nullptr) ++named_phases_[static_cast<std::size_t>(edge - kernel_.edges.data())];
     const double delay =
         timing(id == static_cast<int>(kBlockBarrier) ? cost::kBlockBarrier : cost::kNamedBarrier);
     each_lane(barrier.blocked_warps, [&](int w) {

@@ -106,6 +106,10 @@ double Block::tensor_access(Warp& warp, const Group& group) {
   if (grid_.stopped()) return 0;
   const Timing& timing = grid_.timing();
   if (writes) {
+    if (warp.role == Role::correction && !kernel_.tensor_ranges.empty() &&
+        column == kernel_.tensor_ranges.back().first) {
+      ++rescales_;
+    }
     warp.last_store = warp.sequence;
     warp.stores_done = std::max(warp.stores_done, grid_.now() + timing(cost::kTensorStoreLatency)) +
                        count * 128.0 / timing(cost::kTensorStoreRate);

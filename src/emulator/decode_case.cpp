@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decode problems for tests; see decode_case.h.
-#include "support/decode_case.h"
+// Decode problems; see decode_case.h.
+#include "emulator/decode_case.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "kernel/numbers.h"
 #include "reference/reference_backend.h"
 
-namespace deuce::test {
+namespace deuce::emulator {
 namespace {
 
 uint16_t encode(float value, bool bf16) {
@@ -199,4 +199,4 @@ std::string DecodeCase::difference() const {
   return {};
 }
 
-}  // namespace deuce::test
+}  // namespace deuce::emulator

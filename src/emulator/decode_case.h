@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A decode problem with its arrays, drawn from a seed, and its answer in double precision.
-// Used by the emulator's tests; unused cache slots hold NaN, so that whoever reads them shows it.
+// Used by `deuce check` and the tests; unused cache slots hold NaN, so that whoever reads them
+// shows it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 #include "plan/problem.h"
 
-namespace deuce::test {
+namespace deuce::emulator {
 
 /// What varies between cases; everything else follows.
 struct CaseSpec {
@@ -54,4 +55,4 @@ class DecodeCase {
   int64_t rows_ = 0;
 };
 
-}  // namespace deuce::test
+}  // namespace deuce::emulator

@@ -64,7 +64,10 @@ RunResult Grid::run() {
 
 void Grid::end_run() {
   result_.cycles = now_;
-  for (auto& block : blocks_) block->count_phases(result_.phases);
+  for (auto& block : blocks_) {
+    block->count_phases(result_.phases);
+    result_.rescales += block->rescales();
+  }
   if (stopped_ || !report().incomplete_reason().empty()) return;
   std::string graph;
   for (auto& block : blocks_) {

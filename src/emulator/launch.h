@@ -69,8 +69,9 @@ struct Launch {
 
 struct Options {
   RunName run;
-  bool strict = false;  // ptx-strict: only what the ISA text promises
-  bool values = true;   // false: protocol and time only
+  bool strict = false;        // ptx-strict: only what the ISA text promises
+  bool strict_order = false;  // the variant of the kernel that does not rely on the pipe's order
+  bool values = true;         // false: protocol and time only
   Band band = Band::best;
   OpFilter* filter = nullptr;
   uint64_t step_limit = 400'000'000;
@@ -81,6 +82,7 @@ struct RunResult {
   double cycles = 0;
   uint64_t steps = 0;
   std::vector<uint64_t> phases;  // completed, per edge
+  uint64_t rescales = 0;         // of O, by one warp for one KV block
 };
 
 /// Runs the grid under one schedule. The first error ends the run.

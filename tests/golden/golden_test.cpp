@@ -35,7 +35,7 @@ TEST_P(HelpPage, FitsATerminal) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Commands, HelpPage, testing::Values("", "run", "bench", "info"),
+INSTANTIATE_TEST_SUITE_P(Commands, HelpPage, testing::Values("", "run", "bench", "check", "info"),
                          [](const auto& page) {
                            const std::string command = page.param;
                            return command.empty() ? std::string("deuce") : command;
@@ -48,7 +48,7 @@ struct UsageError {
 void PrintTo(const UsageError& error, std::ostream* out) { *out << error.arguments; }
 
 const UsageError kErrors[] = {
-    {"", "deuce: a command is needed: run, bench or info (deuce --help)"},
+    {"", "deuce: a command is needed: run, bench, check or info (deuce --help)"},
     {"walk", "deuce: The following argument was not expected: walk (deuce --help)"},
     {"run", "deuce run: FILE is required (deuce run --help)"},
     {"run a.safetensors b.safetensors",

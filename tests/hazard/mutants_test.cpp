@@ -9,11 +9,13 @@
 #include <map>
 
 #include "emulator/blackwell.h"
-#include "support/decode_case.h"
+#include "emulator/decode_case.h"
 
 namespace deuce {
 namespace {
 
+using emulator::CaseSpec;
+using emulator::DecodeCase;
 using emulator::KernelSpec;
 using emulator::Mode;
 using emulator::Op;
@@ -21,8 +23,6 @@ using emulator::OpContext;
 using emulator::OpKind;
 using emulator::Options;
 using emulator::RunResult;
-using test::CaseSpec;
-using test::DecodeCase;
 
 /// Which edge an operation is about.
 struct Where {

@@ -7,17 +7,17 @@
 #include <ostream>
 
 #include "emulator/blackwell.h"
-#include "support/decode_case.h"
+#include "emulator/decode_case.h"
 
 namespace deuce {
 namespace {
 
+using emulator::CaseSpec;
+using emulator::DecodeCase;
 using emulator::Mode;
 using emulator::Options;
 using emulator::RunName;
 using emulator::RunResult;
-using test::CaseSpec;
-using test::DecodeCase;
 
 RunResult run_case(DecodeCase& decode, int slots, const RunName& name, int workers) {
   decode.problem().score_slots = slots;
@@ -112,6 +112,39 @@ TEST_P(Blackwell, IsCleanAndEqualUnderEverySchedule) {
       const RunResult result = run_case(decode, slots, name, param.workers);
       ASSERT_EQ(result.report.text(), "") << name.text() << ", slots " << slots;
       ASSERT_EQ(decode.out(), out) << name.text() << ", slots " << slots;
+    }
+  }
+}
+
+RunResult run_strictly(int slots, bool strict_order, Mode mode) {
+  DecodeCase decode({.kv_len = {700, 300}, .growing = true});
+  decode.problem().score_slots = slots;
+  const BlackwellPlan plan = plan_blackwell(decode.problem(), 2);
+  std::vector<std::byte> workspace(workspace_of(plan).bytes);
+  Options options;
+  options.run = {mode, 0, 1};
+  options.strict = true;
+  options.strict_order = strict_order;
+  return emulator::run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
+}
+
+constexpr Mode kModes[] = {Mode::timed, Mode::eager, Mode::lazy, Mode::random, Mode::adversarial};
+
+// QK of block c + slots overwrites the P that PV of block c reads: another accumulator.
+TEST(StrictMode, ReportsTheRelianceOnTheTensorPipe) {
+  for (int slots = 1; slots <= 3; ++slots) {
+    for (const Mode mode : kModes) {
+      const RunResult result = run_strictly(slots, false, mode);
+      EXPECT_TRUE(result.report.has("H2")) << result.report.text();
+      EXPECT_NE(result.report.text().find("S/P slot"), std::string::npos) << result.report.text();
+    }
+  }
+}
+
+TEST(StrictMode, FindsNothingElseInTheKernelThatWaits) {
+  for (int slots = 2; slots <= 3; ++slots) {
+    for (const Mode mode : kModes) {
+      EXPECT_EQ(run_strictly(slots, true, mode).report.text(), "") << slots << " slots";
     }
   }
 }

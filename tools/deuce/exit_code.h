@@ -16,6 +16,8 @@ enum class ExitCode : int {
   no_device = 4,
   run_failed = 5,
   hazard = 6,
+  review = 7,
+  incomplete = 8,
   interrupted = 130
 };
 
@@ -34,6 +36,8 @@ inline constexpr std::array kExitCodes{
     ExitCodeRow{ExitCode::no_device, "no device, or no driver, for the backend asked for"},
     ExitCodeRow{ExitCode::run_failed, "memory, file system or device failed while running"},
     ExitCodeRow{ExitCode::hazard, "the emulator found a race or a deadlock"},
+    ExitCodeRow{ExitCode::review, "deuce check: only findings that a human must judge"},
+    ExitCodeRow{ExitCode::incomplete, "deuce check: a budget ended or something was not executed"},
     ExitCodeRow{ExitCode::interrupted, "stopped by Ctrl-C; what was measured has been printed"},
 };
 

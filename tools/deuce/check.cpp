@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// `deuce check`: runs a GPU kernel's source in the emulator under many schedules and says what was
+// found and what was explored. Exits 0 only when the verdict is clean.
+#include "emulator/check.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+
+#include "command.h"
+#include "interrupt.h"
+#include "options.h"
+
+namespace deuce::cli {
+namespace {
+
+struct CheckOptions {
+  emulator::CheckSettings settings;
+  std::string kernel = "blackwell", type = "bf16", replay;
+  int64_t kv_len = 1000;
+  int32_t rows = 16, batch = 1, q_len = 1;
+  int64_t seed = 1;
+};
+
+constexpr const char* kExplanation =
+    "Verdicts (the exit code says the same):\n"
+    "  clean       nothing above a note, every schedule ran to its end, every edge was exercised,\n"
+    "              all results equal bit for bit and within the tolerance of double precision\n"
+    "  review      findings that a human must judge\n"
+    "  incomplete  stopped early, or a part of the barrier table was never exercised\n"
+    "  error       a race, a deadlock, a wrong descriptor or a wrong result\n"
+    "Each schedule runs twice: on random content, and on content whose scores grow with every\n"
+    "block of keys, so that every block asks for a rescale. docs/emulator.md names the checks.";
+
+ExitCode exit_code_of(const emulator::CheckResult& result) {
+  switch (result.verdict) {
+    case emulator::Verdict::clean: return ExitCode::ok;
+    case emulator::Verdict::review: return ExitCode::review;
+    case emulator::Verdict::incomplete: return ExitCode::incomplete;
+    case emulator::Verdict::error: break;
+  }
+  return result.report.has_error() ? ExitCode::hazard : ExitCode::check_failed;
+}
+
+/// "1 timed, 1 eager, 1 lazy, 12 random, 5 adversarial"
+std::string modes_text(const std::vector<emulator::RunName>& runs) {
+  std::string text;
+  for (const auto& [mode, name] :
+       {std::pair{emulator::Mode::timed, "timed"}, std::pair{emulator::Mode::eager, "eager"},
+        std::pair{emulator::Mode::lazy, "lazy"}, std::pair{emulator::Mode::random, "random"},
+        std::pair{emulator::Mode::adversarial, "adversarial"}}) {
+    int count = 0;
+    for (const emulator::RunName& run : runs) count += run.mode == mode ? 1 : 0;
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
+  }
+  return text.empty() ? "none" : text;
+}
+
+void print(const CheckOptions& options, const emulator::CheckResult& result) {
+  const emulator::CheckSettings& settings = options.settings;
+  const emulator::CaseSpec& spec = settings.spec;
+  fmt::print("kernel      {}, head dim {}, {} score slots, {}{}\n", options.kernel, spec.head_dim,
+             spec.score_slots, options.type, settings.strict ? ", ptx-strict" : "");
+  fmt::print("problem     {} requests of {} keys, {} rows, {} blocks\n", options.batch,
+             options.kv_len, options.rows * options.q_len, settings.blocks);
+  fmt::print("schedules   {}; seed {}\n", modes_text(result.runs), settings.seed);
+  fmt::print("edges       {} of {} exercised; {} rescales\n", result.exercised_edges(),
+             result.total_edges(), result.rescales);
+  std::string phases;
+  for (const emulator::EdgeCount& edge : result.edges) {
+    phases += fmt::format("{}{} {}", phases.empty() ? "" : ", ", edge.name, edge.phases);
+  }
+  fmt::print("phases      {}\n", phases);
+  if (!result.unequal.empty()) {
+    fmt::print("results     differ between the first schedule and {}\n", result.unequal);
+  } else if (!result.difference.empty()) {
+    fmt::print("results     {}\n", result.difference);
+  } else if (!result.report.has_error()) {
+    fmt::print("results     equal bit for bit, within tolerance of double precision\n");
+  }
+  fmt::print("verdict     {}\n", emulator::name_of(result.verdict));
+  if (const std::string text = result.report.text(); !text.empty()) fmt::print("\n{}", text);
+}
+
+Result<ExitCode> check(const CheckOptions& options) {
+  emulator::CheckSettings settings = options.settings;
+  settings.seed = static_cast<uint64_t>(options.seed);
+  settings.spec.bf16 = options.type == "bf16";
+  settings.spec.kv_len.assign(static_cast<std::size_t>(options.batch),
+                              static_cast<int32_t>(options.kv_len));
+  settings.spec.group = options.rows;
+  settings.spec.q_len = options.q_len;
+  settings.spec.causal = options.q_len > 1;
+  settings.spec.seed = settings.seed;
+  if (!options.replay.empty()) {
+    settings.replay = emulator::parse_run_name(options.replay, settings.seed);
+    if (!settings.replay) {
+      return invalid("replay",
+                     "--replay: '{}' is not MODE/N with timed, eager, lazy, random or "
+                     "adversarial",
+                     options.replay);
+    }
+  }
+  const Result<emulator::CheckResult> result =
+      emulator::check(settings, [](int, int) { return !interrupted(); });
+  if (!result.ok()) return result.status();
+  CheckOptions shown = options;
+  shown.settings = settings;
+  print(shown, result.value());
+  return interrupted() ? ExitCode::interrupted : exit_code_of(result.value());
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Action& action) {
+  CLI::App& command = *app.add_subcommand(
+      "check", "Run a GPU kernel's source in the emulator and look for hazards");
+  auto options = std::make_shared<CheckOptions>();
+  emulator::CheckSettings& settings = options->settings;
+  command.add_option("--kernel", options->kernel, "which kernel; default blackwell")
+      ->check(CLI::IsMember({"blackwell"}))
+      ->type_name("NAME");
+  integer_option(command, "--head-dim", settings.spec.head_dim, 1, "64 or 128; default 64");
+  command.add_option("--type", options->type, "bf16 or f16; default bf16")
+      ->check(CLI::IsMember({"bf16", "f16"}))
+      ->type_name("TYPE");
+  integer_option(command, "--score-slots", settings.spec.score_slots, 1,
+                 "S tiles in flight, 1 to 3; default 2");
+  integer_option(command, "--kv-len", options->kv_len, 0, "keys of each request; default 1000",
+                 1 << 20);
+  integer_option(command, "--batch", options->batch, 1, "requests; default 1", 1 << 12);
+  integer_option(command, "--rows", options->rows, 1, "query heads of the one KV head; default 16",
+                 128);
+  integer_option(command, "--q-len", options->q_len, 1,
+                 "new tokens of each request, causal; default 1", 1 << 10);
+  integer_option(command, "--page-size", settings.spec.page_size, 0,
+                 "slots of a page, 0 = contiguous; default 0", 1 << 20);
+  integer_option(command, "--num-splits", settings.spec.num_splits, 0,
+                 "parts of each item, 0 = as the work is cut; default 0", 256);
+  integer_option(command, "--blocks", settings.blocks, 1, "CTAs of the grid; default 2", 64);
+  integer_option(command, "--schedules", settings.schedules, 1, "how many; default 20", 1 << 20);
+  integer_option(command, "--seed", options->seed, 0, "of content and schedules; default 1");
+  command
+      .add_option("--replay", options->replay,
+                  "one schedule as a finding names it, such as random/17")
+      ->type_name("MODE/N");
+  command.add_flag("--strict", settings.strict, "assume only what the PTX text promises");
+  command.add_flag("--strict-order", settings.strict_order,
+                   "the kernel that waits for PV before QK reuses its slot");
+  command.footer(kExplanation);
+  command.callback([options, &action] { action = [options] { return check(*options); }; });
+}
+
+}  // namespace deuce::cli
