@@ -37,6 +37,14 @@ Result<DeviceInfo> query_device(int id, const char* backend) {
   return info;
 }
 
+Status clear_memory(const DeviceInfo& device, std::byte* memory, std::size_t bytes,
+                    deuce_stream stream) {
+  const DeviceScope scope(device.id);
+  if (!scope.status().ok()) return scope.status();
+  return cuda_status(cudaMemsetAsync(memory, 0, bytes, reinterpret_cast<cudaStream_t>(stream)),
+                     "cudaMemsetAsync");
+}
+
 DeviceScope::DeviceScope(int id) {
   int current = 0;
   status_ = cuda_status(cudaGetDevice(&current), "cudaGetDevice");

@@ -2,8 +2,10 @@
 // What the GPU backends ask a device once, at plan creation.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
+#include "deuce/deuce.h"
 #include "plan/status.h"
 
 namespace deuce {
@@ -18,6 +20,10 @@ struct DeviceInfo {
 /// Device `id` (-1: the current one), for the backend named in a refusal. NO_DEVICE without a
 /// driver or a device.
 Result<DeviceInfo> query_device(int id, const char* backend);
+
+/// Clears device memory on the stream.
+Status clear_memory(const DeviceInfo& device, std::byte* memory, std::size_t bytes,
+                    deuce_stream stream);
 
 /// Makes a device current and restores the former one.
 class DeviceScope {

@@ -142,10 +142,7 @@ Status clear_on_device(const Problem& problem, std::byte* memory, std::size_t by
                        deuce_stream stream) {
   Result<DeviceInfo> device = find_device(problem);
   if (!device.ok()) return device.status();
-  const DeviceScope scope(device.value().id);
-  if (!scope.status().ok()) return scope.status();
-  return cuda_status(cudaMemsetAsync(memory, 0, bytes, reinterpret_cast<cudaStream_t>(stream)),
-                     "cudaMemsetAsync");
+  return clear_memory(device.value(), memory, bytes, stream);
 }
 
 constexpr BackendEntry kHopper{.id = Backend::hopper,
