@@ -35,7 +35,7 @@ class HotTile {
     const int width = kernels.padded(head_dim), groups = kHeads * shape_.groups();
     const std::size_t row_bytes = std::size_t{kHeads} * head_dim * dtype_bytes(type);
     for (auto* floats : {&q_, &o_}) floats->assign(groups * kGroupRows * width, 0.01F);
-    scores_.resize(groups * kTileKeys * kGroupRows);
+    scores_.resize(kScoreSlots * groups * kTileKeys * kGroupRows);
     expanded_.resize(2 * kTileKeys * width);
     zeros_.resize(kMaxLanes);
     stats_.resize(groups);

@@ -7,39 +7,7 @@
 //   weights, row_max, row_sum                                                softmax-inl.h
 //   o = o * factor + P V     four rows x two vectors in registers            values-inl.h
 
-/// Fetches the lines of the next tile, K first, in small portions between the blocks of this one.
-class Fetcher {
- public:
-  Fetcher(const Tile& tile, int calls) : tile_(&tile), rows_(2 * tile.next_keys) {
-    const int lines = tile.next_keys * (tile.k_fetch_bytes + tile.v_fetch_bytes) / kCacheLine;
-    portion_ = (lines + calls - 1) / calls;
-    enter_row();
-  }
-
-  HWY_INLINE void advance() {
-    for (int i = 0; i < portion_; ++i) {
-      if (line_ >= end_) {
-        if (++row_ >= rows_) return;
-        enter_row();
-      }
-      fetch(line_);
-      line_ += kCacheLine;
-    }
-  }
-
- private:
-  void enter_row() {
-    if (row_ >= rows_) return;
-    const bool of_keys = row_ < tile_->next_keys;
-    line_ = of_keys ? tile_->next_k_rows[row_] : tile_->next_v_rows[row_ - tile_->next_keys];
-    end_ = line_ + (of_keys ? tile_->k_fetch_bytes : tile_->v_fetch_bytes);
-  }
-
-  const Tile* tile_;
-  int rows_, row_ = 0, portion_ = 0;
-  const std::byte *line_ = nullptr, *end_ = nullptr;
-};
-
+#include "cpu/fetch-inl.h"
 #include "cpu/scores-inl.h"
 #include "cpu/softmax-inl.h"
 #include "cpu/values-inl.h"
@@ -132,15 +100,12 @@ void take_row(const ItemShape& shape, const ItemState& state, int head, int row,
   const GroupStats& stats = state.stats[head * shape.groups() + row / kGroupRows];
   const float* o = output_group(shape, head, row / kGroupRows, state.o);
   float* out = to.o + ptrdiff_t{to_row} * shape.head_dim_v;
-  for (int p = 0; p < pair_count(steps); ++p) {
-    const Pair pair = pair_at(steps, p);
-    for (int j = 0; j < 2; ++j) {
-      const float* lanes = o + ((p * kGroupRows + in_group) * 2 + j) * kLanes;
-      for (int block = 0; block < kLanes / kGroupRows; ++block) {
-        const int element = first_element(working, pair.step[j], pair.half[j], block);
-        if (element < shape.head_dim_v) {
-          std::copy_n(lanes + block * kGroupRows, kGroupRows, out + element);
-        }
+  for (int vector = 0; vector < 2 * steps; ++vector) {
+    const float* lanes = o + (vector * kGroupRows + in_group) * kLanes;
+    for (int block = 0; block < kLanes / kGroupRows; ++block) {
+      const int element = first_element(working, vector / 2, vector % 2, block);
+      if (element < shape.head_dim_v) {
+        std::copy_n(lanes + block * kGroupRows, kGroupRows, out + element);
       }
     }
   }
@@ -169,7 +134,7 @@ HeadRows expand_rows(DType type, int head_dim, const HeadRows& head, int keys, f
   return {pointers, 0, ptrdiff_t{padded} * ptrdiff_t{sizeof(float)}};
 }
 
-ScoreGroup score_function(DType working, int steps) {
+ScoreHead score_function(DType working, int steps) {
   switch (working) {
     case DType::bf16: return score_function<DType::bf16>(steps);
     case DType::f16: return score_function<DType::f16>(steps);
@@ -177,14 +142,14 @@ ScoreGroup score_function(DType working, int steps) {
   }
 }
 
-using AddGroup = void (*)(const float*, const std::byte* const*, ptrdiff_t, ptrdiff_t, int, int,
-                          float*, Fetcher&);
+using AddHead = void (*)(const ValueInput&, const float*, int, const std::byte* const*, ptrdiff_t,
+                         ptrdiff_t, int, float*, Fetcher&);
 
-AddGroup value_function(DType working) {
+AddHead value_function(DType working) {
   switch (working) {
-    case DType::bf16: return add_group<DType::bf16>;
-    case DType::f16: return add_group<DType::f16>;
-    default: return add_group<DType::f32>;
+    case DType::bf16: return add_head<DType::bf16>;
+    case DType::f16: return add_head<DType::f16>;
+    default: return add_head<DType::f32>;
   }
 }
 
@@ -200,9 +165,9 @@ void softmax_group(const ItemShape& shape, const Tile& tile, int head, int group
   alignas(64) float factors[kLanes];
   if (raise_max(scores, padded, stats, factors)) {
     float* o = output_group(shape, head, group, state.o);
-    for (int p = 0; p < pair_count(step_count(shape.head_dim_v)); ++p) {
-      for (int i = 0; i < 2 * kGroupRows; ++i, o += kLanes) {
-        store(mul(load(o), broadcast(factors[i / 2])), o);
+    for (int vector = 0; vector < 2 * step_count(shape.head_dim_v); ++vector) {
+      for (int row = 0; row < kGroupRows; ++row, o += kLanes) {
+        store(mul(load(o), broadcast(factors[row])), o);
       }
     }
   }
@@ -213,34 +178,76 @@ void softmax_group(const ItemShape& shape, const Tile& tile, int head, int group
   }
 }
 
+/// The steps of one tile, head by head.
+class TileAttention {
+ public:
+  TileAttention(const ItemShape& shape, const Tile& tile, const ItemState& state)
+      : shape_(shape),
+        tile_(tile),
+        state_(state),
+        k_fetcher_({tile.next_k_rows, tile.next_keys, tile.k_fetch_bytes},
+                   shape.heads * groups_ * std::max(1, tile.keys / kBlockKeys),
+                   2 * k_steps_ * fetches_per_step(k_type_), state.zeros),
+        v_fetcher_({tile.next_v_rows, tile.next_keys, tile.v_fetch_bytes},
+                   shape.heads * groups_ * strip_count(2 * v_steps_),
+                   tile.keys / 2 * fetches_per_two_keys(v_type_), state.zeros) {}
+
+  void score(int head) {
+    HeadRows k{tile_.k_rows, head * tile_.k_head_bytes, 0};
+    const std::byte* pointers[kTileKeys];
+    if (needs_expansion(shape_.kv_type, shape_.head_dim_qk)) {
+      k = expand_rows(shape_.kv_type, shape_.head_dim_qk, k, tile_.keys, state_.expanded, pointers);
+    }
+    const ScoreInput input{query_group(shape_, head, 0, state_.q), k_steps_, state_.zeros};
+    score_function(k_type_, k_steps_)(input, groups_, k.rows, k.offset, tile_.keys, slot(head),
+                                      k_fetcher_);
+  }
+
+  void soften(int head) {
+    for (int group = 0; group < groups_; ++group) {
+      softmax_group(shape_, tile_, head, group, slot(head) + group * kTileKeys * kGroupRows,
+                    state_);
+    }
+  }
+
+  void add_values(int head) {
+    HeadRows v{tile_.v_rows, head * tile_.v_head_bytes, tile_.v_row_bytes};
+    const std::byte* pointers[kTileKeys];
+    if (needs_expansion(shape_.kv_type, shape_.head_dim_v)) {
+      float* const to = state_.expanded + kTileKeys * k_steps_ * 2 * kLanes;
+      v = expand_rows(shape_.kv_type, shape_.head_dim_v, v, tile_.keys, to, pointers);
+    }
+    value_function(v_type_)({state_.zeros, tile_.keys}, slot(head), groups_, v.rows, v.offset,
+                            v.row_bytes, v_steps_, output_group(shape_, head, 0, state_.o),
+                            v_fetcher_);
+  }
+
+ private:
+  /// Scores and weights of a head, in one of two slots.
+  float* slot(int head) const {
+    return state_.scores + head % kScoreSlots * groups_ * kTileKeys * kGroupRows;
+  }
+
+  const ItemShape& shape_;
+  const Tile& tile_;
+  const ItemState& state_;
+  int groups_ = shape_.groups();
+  int k_steps_ = step_count(shape_.head_dim_qk), v_steps_ = step_count(shape_.head_dim_v);
+  DType k_type_ = working_type(shape_.kv_type, shape_.head_dim_qk);
+  DType v_type_ = working_type(shape_.kv_type, shape_.head_dim_v);
+  Fetcher k_fetcher_, v_fetcher_;
+};
+
+/// The S/P ping-pong on a CPU: scores of the next head before the values of this one. What softmax
+/// reads was stored long ago, and what it writes is not needed soon, so the multiply-adds around it
+/// hide its latency.
 void attend_tile(const ItemShape& shape, const Tile& tile, const ItemState& state) {
-  const DType k_type = working_type(shape.kv_type, shape.head_dim_qk);
-  const DType v_type = working_type(shape.kv_type, shape.head_dim_v);
-  const int k_steps = step_count(shape.head_dim_qk), v_steps = step_count(shape.head_dim_v);
-  const ScoreGroup score = score_function(k_type, k_steps);
-  const AddGroup add = value_function(v_type);
-  const int groups = shape.groups();
-  Fetcher fetcher(tile, shape.heads * groups * (tile.keys / kBlockKeys + pair_count(v_steps)));
-  const std::byte *k_pointers[kTileKeys], *v_pointers[kTileKeys];
-  float* const expanded_v = state.expanded + kTileKeys * k_steps * 2 * kLanes;
+  TileAttention attention(shape, tile, state);
+  attention.score(0);
+  attention.soften(0);
   for (int head = 0; head < shape.heads; ++head) {
-    HeadRows k{tile.k_rows, head * tile.k_head_bytes, 0};
-    HeadRows v{tile.v_rows, head * tile.v_head_bytes, tile.v_row_bytes};
-    if (needs_expansion(shape.kv_type, shape.head_dim_qk)) {
-      k = expand_rows(shape.kv_type, shape.head_dim_qk, k, tile.keys, state.expanded, k_pointers);
-    }
-    if (needs_expansion(shape.kv_type, shape.head_dim_v)) {
-      v = expand_rows(shape.kv_type, shape.head_dim_v, v, tile.keys, expanded_v, v_pointers);
-    }
-    for (int group = 0; group < groups; ++group) {
-      float* scores = state.scores + group * kTileKeys * kGroupRows;
-      const ScoreInput input{query_group(shape, head, group, state.q), k_steps, state.zeros};
-      score(input, k.rows, k.offset, tile.keys, scores, fetcher);
-      softmax_group(shape, tile, head, group, scores, state);
-    }
-    for (int group = 0; group < groups; ++group) {
-      add(state.scores + group * kTileKeys * kGroupRows, v.rows, v.offset, v.row_bytes, tile.keys,
-          v_steps, output_group(shape, head, group, state.o), fetcher);
-    }
+    if (head + 1 < shape.heads) attention.score(head + 1);
+    attention.add_values(head);
+    if (head + 1 < shape.heads) attention.soften(head + 1);
   }
 }

@@ -16,6 +16,7 @@ namespace deuce::cpu {
 
 inline constexpr int kTileKeys = 24;      // keys that share one softmax step
 inline constexpr int kGroupRows = 4;      // rows that a vector of scores holds of each key
+inline constexpr int kScoreSlots = 2;     // heads whose scores or weights are kept at a time
 inline constexpr int kMaxLanes = 16;      // floats of the widest vector
 inline constexpr int kCacheLine = 64;     // bytes
 inline constexpr int kMultiplyAdds = 10;  // vector multiply-adds of one round of multiply_adds()
@@ -45,7 +46,7 @@ struct ItemState {
   float* q;           // [heads, groups, query_floats()]
   float* o;           // [heads, groups, output_floats()]
   GroupStats* stats;  // [heads, groups]
-  float* scores;      // [groups, kTileKeys, kGroupRows]
+  float* scores;      // [kScoreSlots, groups, kTileKeys, kGroupRows]
   float* expanded;    // [kTileKeys, padded head_dim_qk + padded head_dim_v]
   float* zeros;       // [kMaxLanes]; set by begin()
 };

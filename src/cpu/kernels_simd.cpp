@@ -6,7 +6,6 @@
 #define HWY_TARGET_INCLUDE "cpu/kernels_simd.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, which sets the target for these:
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>

@@ -43,7 +43,7 @@ Scratch carve(const Problem& problem, const Kernels& kernels, const Bundle& bund
   scratch.item.q = carver.take<float>(all_groups * kGroupRows * k_width);
   scratch.item.o = carver.take<float>(all_groups * kGroupRows * v_width);
   scratch.item.stats = carver.take<GroupStats>(all_groups);
-  scratch.item.scores = carver.take<float>(int64_t{groups} * kTileKeys * kGroupRows);
+  scratch.item.scores = carver.take<float>(int64_t{kScoreSlots} * groups * kTileKeys * kGroupRows);
   scratch.item.expanded = carver.take<float>(int64_t{kTileKeys} * (k_width + v_width));
   scratch.item.zeros = carver.take<float>(kMaxLanes);
   float* partial = carver.take<float>(partial_floats(bundle.row_tile, problem.head_dim_v));

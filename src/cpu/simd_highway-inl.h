@@ -69,11 +69,13 @@ HWY_INLINE void store_sums(Vec a, Vec b, Vec c, Vec d, float* to) {
   store_block(add_over_blocks(hn::Add(low, high)), to);
 }
 
-/// 2^x; 0 below the normal range and for -inf; NaN stays. Relative error below 2^-23: a polynomial
-/// of degree 6 for the fraction in [-1/2, 1/2] (Remez, relative error, exact at 0).
+/// 2^x for x <= 127; 0 below the normal range and for -inf; NaN stays. Relative error below 2^-23:
+/// a polynomial of degree 6 for the fraction in [-1/2, 1/2] (Remez, relative error, exact at 0).
+/// Adding `kRound` rounds to an integer and leaves it, biased as an exponent, in the lowest bits.
 HWY_INLINE Vec exp2(Vec x) {
-  const auto whole = hn::NearestInt(x);
-  const Vec f = hn::Sub(x, hn::ConvertTo(kFloats, whole));
+  static constexpr float kRound = 0x1.8p23F + 127;
+  const Vec rounded = hn::Add(x, hn::Set(kFloats, kRound));
+  const Vec f = hn::Sub(x, hn::Sub(rounded, hn::Set(kFloats, kRound)));
   Vec p = hn::Set(kFloats, 0.00015594678F);
   p = hn::MulAdd(p, f, hn::Set(kFloats, 0.0013406643F));
   p = hn::MulAdd(p, f, hn::Set(kFloats, 0.009617693F));
@@ -81,10 +83,8 @@ HWY_INLINE Vec exp2(Vec x) {
   p = hn::MulAdd(p, f, hn::Set(kFloats, 0.24022653F));
   p = hn::MulAdd(p, f, hn::Set(kFloats, 0.69314724F));
   p = hn::MulAdd(p, f, hn::Set(kFloats, 1.0F));
-  const hn::RebindToSigned<Floats> integers;
-  const Vec scaled =
-      hn::BitCast(kFloats, hn::Add(hn::BitCast(integers, p), hn::ShiftLeft<23>(whole)));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(kFloats, -126.0F)), scaled);
+  const Vec scale = hn::BitCast(kFloats, hn::ShiftLeft<23>(hn::BitCast(kWords, rounded)));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(kFloats, -126.0F)), hn::Mul(p, scale));
 }
 
 /// Half `kHalf` of a step of 2 * kLanes cache elements as floats. Which elements they are depends
@@ -126,4 +126,5 @@ HWY_INLINE Vec load_fp8(const uint8_t* from) {
   }
 }
 
-HWY_INLINE void fetch(const std::byte* line) { hwy::Prefetch(line); }
+/// Into the second-level cache: a tile is larger than the first.
+HWY_INLINE void fetch(const std::byte* line) { __builtin_prefetch(line, 0, 2); }

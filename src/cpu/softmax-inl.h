@@ -28,13 +28,12 @@ inline void finish_scores(const ItemShape& shape, const Tile& tile, const float*
   if (k_scale != nullptr) {
     for (int i = 0; i < count; ++i) scores[i] *= k_scale[i / kGroupRows];
   }
-  std::fill(scores + count, scores + padded, kNoKey);
   if (shape.softcap > 0) {
     for (int i = 0; i < padded; i += kLanes) {
       store(soft_cap(load(scores + i), shape.softcap), scores + i);
     }
-    std::fill(scores + count, scores + padded, kNoKey);
   }
+  for (int i = count; i < padded; ++i) scores[i] = kNoKey;
   if (seen == nullptr) return;
   for (int row = 0; row < rows; ++row) {
     for (int key = 0; key < tile.keys; ++key) {
@@ -63,20 +62,11 @@ HWY_INLINE bool raise_max(const float* scores, int padded, GroupStats& stats, fl
 /// Replaces scores by weights and adds them to the sums.
 HWY_INLINE void make_weights(float* scores, int padded, GroupStats& stats) {
   const Vec row_max = zero_if_no_key(load(stats.max));
-  Vec sum = broadcast(0), other_sum = broadcast(0);
-  int i = 0;
-  for (; i + 2 * kLanes <= padded; i += 2 * kLanes) {
-    const Vec a = exp2(sub(load(scores + i), row_max));
-    const Vec b = exp2(sub(load(scores + i + kLanes), row_max));
-    store(a, scores + i);
-    store(b, scores + i + kLanes);
-    sum = add(sum, a);
-    other_sum = add(other_sum, b);
+  Vec sum = load(stats.sum);
+  for (int i = 0; i < padded; i += kLanes) {
+    const Vec weight = exp2(sub(load(scores + i), row_max));
+    store(weight, scores + i);
+    sum = add(sum, weight);
   }
-  if (i < padded) {
-    const Vec a = exp2(sub(load(scores + i), row_max));
-    store(a, scores + i);
-    sum = add(sum, a);
-  }
-  store(add(load(stats.sum), add(sum, other_sum)), stats.sum);
+  store(sum, stats.sum);
 }

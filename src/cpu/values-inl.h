@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of a tile: P V for four query rows at a time and two vectors of the head dimension, kept in
+// Sums of a tile: P V for four query rows at a time and a strip of the head dimension, kept in
 // registers over all keys of the tile. Included by kernels-inl.h, once per instruction set. A tile
 // is summed by itself before it joins o, so that rounding errors do not grow with the length.
 //
-// o of a group: [pair, row, 2, lane]. A pair is two halves of steps; where the number of steps
-// allows it, the same half of two neighbouring steps, so that every bf16 load folds into its
-// conversion.
+// o of a group: [vector, row, lane]; vector 2 s + h is half h of step s. A strip is a few
+// neighbouring vectors: the sums, its values and one weight fill the registers.
 
-/// Where the two vectors of a pair lie: step and half.
-struct Pair {
-  int step[2];
-  int half[2];
+/// Vectors of the widest strip.
+inline constexpr int kStrip = kLanes == 8 ? 3 : 4;
+
+/// Vectors `first` .. `first + count - 1`.
+struct Strip {
+  int first, count;
 };
-constexpr int pair_count(int steps) { return steps; }
-constexpr Pair pair_at(int steps, int pair) {
-  if (pair / 2 * 2 + 1 < steps) {
-    return {{pair / 2 * 2, pair / 2 * 2 + 1}, {pair % 2, pair % 2}};
-  }
-  return {{steps - 1, steps - 1}, {0, 1}};
+constexpr int strip_count(int vectors) { return (vectors + kStrip - 1) / kStrip; }
+/// Strips as even as they can be, the wider ones first: none is a single vector.
+constexpr Strip strip_at(int vectors, int index) {
+  const int count = vectors / strip_count(vectors), wider = vectors % strip_count(vectors);
+  return {index * count + std::min(index, wider), count + (index < wider ? 1 : 0)};
+}
+
+/// Enough to fetch the values of the widest strip.
+constexpr int fetches_per_two_keys(DType type) {
+  return (2 * kStrip * kLanes * dtype_bytes(type) + kCacheLine - 1) / kCacheLine;
 }
 
 /// Rows of V at equal distances.
@@ -33,67 +38,110 @@ struct GatheredRows {
   const std::byte* operator()(int key) const { return rows[key] + offset; }
 };
 
-/// Byte offsets of a pair's two steps in a row of V.
-struct PairSteps {
-  ptrdiff_t a, b;
-};
+/// Vector `kVector`, counted from the step at `step`.
+template <DType kType, int kVector>
+HWY_INLINE Vec load_vector(const std::byte* step, Vec zero) {
+  static constexpr ptrdiff_t kStepBytes = ptrdiff_t{2} * kLanes * dtype_bytes(kType);
+  return load_half<kType, kVector % 2>(step + kVector / 2 * kStepBytes, zero);
+}
 
-template <DType kType, int kHalfA, int kHalfB, bool kFirst>
-HWY_INLINE void add_key(const float* weights, const std::byte* row_bytes, const PairSteps& steps,
-                        Vec (&sums)[kGroupRows][2]) {
-  const Vec a = load_half<kType, kHalfA>(row_bytes + steps.a, broadcast(0));
-  const Vec b = load_half<kType, kHalfB>(row_bytes + steps.b, broadcast(0));
+template <DType kType, int kHalf, int... kVectors>
+HWY_INLINE void add_key(const float* zeros, const float* weights, const std::byte* step,
+                        Vec (&sums)[kGroupRows][sizeof...(kVectors)],
+                        std::integer_sequence<int, kVectors...>) {
+  const Vec zero = load(zeros);
+  const Vec values[] = {load_vector<kType, kHalf + kVectors>(step, zero)...};
 #pragma GCC unroll 4
   for (int row = 0; row < kGroupRows; ++row) {
     const Vec weight = broadcast(weights[row]);
-    sums[row][0] = kFirst ? mul(weight, a) : mul_add(weight, a, sums[row][0]);
-    sums[row][1] = kFirst ? mul(weight, b) : mul_add(weight, b, sums[row][1]);
+    hold_loads();
+#pragma GCC unroll 4
+    for (int j = 0; j < static_cast<int>(sizeof...(kVectors)); ++j) {
+      sums[row][j] = mul_add(weight, values[j], sums[row][j]);
+    }
   }
 }
 
-/// Adds the weighted values of all keys to one pair. weights is [keys, kGroupRows].
-template <DType kType, int kHalfA, int kHalfB, class Rows>
-HWY_INLINE void add_values(const float* weights, const Rows& rows, int keys, const PairSteps& steps,
-                           float* o) {
-  Vec sums[kGroupRows][2];
-  add_key<kType, kHalfA, kHalfB, true>(weights, rows(0), steps, sums);
+/// What stays the same over the strips and groups of a head.
+struct ValueInput {
+  const float* zeros;  // as in ScoreInput
+  int keys;
+};
+
+/// Adds the weighted values of all keys to one strip of one group, whose first vector is half
+/// `kHalf` of its first step. weights is [keys, kGroupRows], o points at the strip.
+template <DType kType, int kHalf, int kCount, class Rows>
+HWY_INLINE void add_strip(const ValueInput& in, const float* weights, const Rows& rows, float* o,
+                          Ahead ahead) {
+  static constexpr auto kVectors = std::make_integer_sequence<int, kCount>();
+  Vec sums[kGroupRows][kCount];
 #pragma GCC unroll 4
-  for (int key = 1; key < keys; ++key) {
-    add_key<kType, kHalfA, kHalfB, false>(weights + key * kGroupRows, rows(key), steps, sums);
-  }
+  for (auto& row_sums : sums) {
 #pragma GCC unroll 4
-  for (int row = 0; row < kGroupRows; ++row) {
-    float* lanes = o + row * 2 * kLanes;
-    store(add(load(lanes), sums[row][0]), lanes);
-    store(add(load(lanes + kLanes), sums[row][1]), lanes + kLanes);
+    for (Vec& sum : row_sums) sum = broadcast(0);
   }
+  int key = 0;
+  for (; key + 2 <= in.keys; key += 2, weights += 2 * kGroupRows) {
+    ahead.fetch_next<fetches_per_two_keys(kType)>();
+    add_key<kType, kHalf>(in.zeros, weights, rows(key), sums, kVectors);
+    add_key<kType, kHalf>(in.zeros, weights + kGroupRows, rows(key + 1), sums, kVectors);
+  }
+  if (key < in.keys) add_key<kType, kHalf>(in.zeros, weights, rows(key), sums, kVectors);
+#pragma GCC unroll 4
+  for (int j = 0; j < kCount; ++j) {
+#pragma GCC unroll 4
+    for (int row = 0; row < kGroupRows; ++row) {
+      float* lanes = o + (j * kGroupRows + row) * kLanes;
+      store(add(load(lanes), sums[row][j]), lanes);
+    }
+  }
+}
+
+template <DType kType, int kHalf, class Rows>
+HWY_INLINE void add_strip(const ValueInput& in, int count, const float* weights, const Rows& rows,
+                          float* o, const Ahead& ahead) {
+  if (count == 2) return add_strip<kType, kHalf, 2>(in, weights, rows, o, ahead);
+  if (kStrip == 3 || count == 3) return add_strip<kType, kHalf, 3>(in, weights, rows, o, ahead);
+  add_strip<kType, kHalf, kStrip>(in, weights, rows, o, ahead);
+}
+
+/// Rows of V that the walk over strips can shift along the row.
+inline StridedRows shifted(const StridedRows& rows, ptrdiff_t bytes) {
+  return {rows.first + bytes, rows.stride};
+}
+inline GatheredRows shifted(const GatheredRows& rows, ptrdiff_t bytes) {
+  return {rows.rows, rows.offset + bytes};
 }
 
 template <DType kType, class Rows>
-void add_pairs(const float* weights, const Rows& rows, int keys, int steps, float* o,
-               Fetcher& fetcher) {
+void add_strips(const ValueInput& in, const float* weights, int groups, const Rows& rows, int steps,
+                float* o, Fetcher& fetcher) {
   static constexpr ptrdiff_t kStepBytes = ptrdiff_t{2} * kLanes * dtype_bytes(kType);
-  for (int p = 0; p < pair_count(steps); ++p, o += kGroupRows * 2 * kLanes) {
-    fetcher.advance();
-    const Pair pair = pair_at(steps, p);
-    const PairSteps at{pair.step[0] * kStepBytes, pair.step[1] * kStepBytes};
-    if (pair.half[0] != pair.half[1]) {
-      add_values<kType, 0, 1>(weights, rows, keys, at, o);
-    } else if (pair.half[0] == 0) {
-      add_values<kType, 0, 0>(weights, rows, keys, at, o);
-    } else {
-      add_values<kType, 1, 1>(weights, rows, keys, at, o);
+  const int group_floats = 2 * steps * kGroupRows * kLanes;
+  for (int i = 0; i < strip_count(2 * steps); ++i) {
+    const Strip strip = strip_at(2 * steps, i);
+    const Rows from = shifted(rows, strip.first / 2 * kStepBytes);
+    for (int group = 0; group < groups; ++group) {
+      const float* group_weights = weights + group * kTileKeys * kGroupRows;
+      float* to = o + group * group_floats + strip.first * kGroupRows * kLanes;
+      const Ahead ahead = fetcher.next();
+      if (strip.first % 2 == 0) {
+        add_strip<kType, 0>(in, strip.count, group_weights, from, to, ahead);
+      } else {
+        add_strip<kType, 1>(in, strip.count, group_weights, from, to, ahead);
+      }
     }
   }
 }
 
 /// `row_bytes` 0: the rows lie anywhere.
 template <DType kType>
-void add_group(const float* weights, const std::byte* const* rows, ptrdiff_t offset,
-               ptrdiff_t row_bytes, int keys, int steps, float* o, Fetcher& fetcher) {
+void add_head(const ValueInput& in, const float* weights, int groups, const std::byte* const* rows,
+              ptrdiff_t offset, ptrdiff_t row_bytes, int steps, float* o, Fetcher& fetcher) {
   if (row_bytes != 0) {
-    add_pairs<kType>(weights, StridedRows{rows[0] + offset, row_bytes}, keys, steps, o, fetcher);
+    add_strips<kType>(in, weights, groups, StridedRows{rows[0] + offset, row_bytes}, steps, o,
+                      fetcher);
   } else {
-    add_pairs<kType>(weights, GatheredRows{rows, offset}, keys, steps, o, fetcher);
+    add_strips<kType>(in, weights, groups, GatheredRows{rows, offset}, steps, o, fetcher);
   }
 }
