@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetching the next tile while this one is computed. Included by kernels-inl.h, once per instruction
-// set. Scores fetch the next K and values the next V, each block its share, so that arithmetic and
-// memory advance at the same rate; what a block fetches never depends on data.
+// Fetching the next tile while this one is computed. Included by kernels-inl.h, once per
+// instruction set. Scores fetch the next K and values the next V, each block its share, so that
+// arithmetic and memory advance at the same rate; what a block fetches never depends on data.
 
 /// What to fetch while a block is computed, a line or two at a time: a burst of fetches finds no
 /// free miss buffers and waits or is dropped.

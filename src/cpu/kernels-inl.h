@@ -52,11 +52,14 @@ void convert_row(DType type, const void* from, int count, float* to) {
     case DType::bf16:
     case DType::f16: break;
   }
-  for (int i = 0; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, bytes + 2 * i, sizeof bits);
-    to[i] = type == DType::bf16 ? to_float(Bf16{bits}) : to_float(Half{bits});
-  }
+  const auto widen = [&](auto half) {
+    for (int i = 0; i < count; ++i) {
+      std::memcpy(&half.bits, bytes + 2 * i, sizeof half.bits);
+      to[i] = to_float(half);
+    }
+  };
+  if (type == DType::bf16) return widen(Bf16{});
+  widen(Half{});
 }
 
 float* query_group(const ItemShape& shape, int head, int group, float* q) {

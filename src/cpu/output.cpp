@@ -6,9 +6,17 @@ namespace deuce::cpu {
 namespace {
 
 template <class T>
+T rounded(float value) {
+  if constexpr (std::is_same_v<T, float>)
+    return value;
+  else
+    return from_float<T>(value);
+}
+
+template <class T>
 void store_row(std::byte* to, const float* o, float scale, int count) {
   for (int i = 0; i < count; ++i) {
-    const T value = from_float<T>(o[i] * scale);
+    const T value = rounded<T>(o[i] * scale);
     std::memcpy(to + i * static_cast<int>(sizeof value), &value, sizeof value);
   }
 }
@@ -42,10 +50,7 @@ void RowWriter::put(int64_t request, int64_t token, int64_t head, const float* o
   } else if (problem_.out_type == DType::f16) {
     store_row<Half>(to, o, result.scale, problem_.head_dim_v);
   } else {
-    for (int i = 0; i < problem_.head_dim_v; ++i) {
-      const float value = o[i] * result.scale;
-      std::memcpy(to + i * size, &value, sizeof value);
-    }
+    store_row<float>(to, o, result.scale, problem_.head_dim_v);
   }
   if (call_.lse != nullptr) call_.lse[view_.lse_offset(request, token, head)] = result.lse;
 }

@@ -5,6 +5,21 @@
 #include <algorithm>
 
 namespace deuce::cpu {
+namespace {
+
+/// Fetches part `part` of `parts` of the lines of a tile.
+void fetch_part(const Tile& tile, int part, int parts) {
+  const auto fetch_rows = [&](const std::byte* const* rows, int row_bytes) {
+    const int lines = (row_bytes + kCacheLine - 1) / kCacheLine, all = tile.keys * lines;
+    for (int i = all * part / parts; i < all * (part + 1) / parts; ++i) {
+      __builtin_prefetch(rows[i / lines] + i % lines * kCacheLine, 0, 2);
+    }
+  };
+  fetch_rows(tile.k_rows, tile.k_fetch_bytes);
+  fetch_rows(tile.v_rows, tile.v_fetch_bytes);
+}
+
+}  // namespace
 
 void PieceAttention::attend(const Piece& piece, const RequestSizes& sizes) {
   const ItemRows rows(work_, piece.item, bundle_, problem_.group);
@@ -14,9 +29,12 @@ void PieceAttention::attend(const Piece& piece, const RequestSizes& sizes) {
                  .head_dim_v = problem_.head_dim_v,
                  .kv_type = problem_.kv_type,
                  .softcap = problem_.softcap};
-  place_queries(piece, rows);
+  const KeySpan keys = keys_of(piece, sizes, rows);
+  Tile first;
+  locate(piece.item, keys, 0, first);
+  place_queries(piece, rows, first);
   kernels_.begin(item_shape_, scratch_.item);
-  walk_keys(piece, sizes, rows);
+  walk_keys(piece, sizes, rows, keys, first);
   for (int head = 0; head < bundle_.heads; ++head) {
     for (int row = 0; row < rows.per_head(); ++row) {
       kernels_.take_row(item_shape_, scratch_.item, head, row, rows.place(head, row).local,
@@ -25,7 +43,18 @@ void PieceAttention::attend(const Piece& piece, const RequestSizes& sizes) {
   }
 }
 
-void PieceAttention::place_queries(const Piece& piece, const ItemRows& rows) {
+/// Keys of the piece that at least one of its rows sees.
+KeySpan PieceAttention::keys_of(const Piece& piece, const RequestSizes& sizes,
+                                const ItemRows& rows) const {
+  const KeySpan visible =
+      visible_keys(work_.mask, sizes, rows.place(0).token, rows.place(piece.item.rows - 1).token);
+  const int64_t begin = sizes.kv_start + int64_t{piece.tiles.first} * kScheduleTile;
+  const int64_t end = sizes.kv_start + int64_t{piece.tiles.last} * kScheduleTile;
+  return {std::max(visible.first, begin), std::min(visible.last, end)};
+}
+
+/// The keys of the first tile are fetched meanwhile.
+void PieceAttention::place_queries(const Piece& piece, const ItemRows& rows, const Tile& first) {
   const int width = kernels_.padded(problem_.head_dim_qk);
   const auto* q = static_cast<const std::byte*>(call_.q);
   const int padded_rows = item_shape_.groups() * kGroupRows;
@@ -35,6 +64,7 @@ void PieceAttention::place_queries(const Piece& piece, const ItemRows& rows) {
         problem_.softmax_scale * call_.score_scale * view_.q_descale(piece.item.request, kv_head) *
         view_.k_descale(piece.item.request, kv_head) * (problem_.softcap > 0 ? 1.0F : kLog2E);
     for (int row = 0; row < padded_rows; ++row) {
+      fetch_part(first, head * padded_rows + row, bundle_.heads * padded_rows);
       std::fill_n(scratch_.query, width, 0.0F);
       if (row < rows.per_head()) {
         const RowPlace at = rows.place(head, row);
@@ -48,28 +78,17 @@ void PieceAttention::place_queries(const Piece& piece, const ItemRows& rows) {
   }
 }
 
-void PieceAttention::walk_keys(const Piece& piece, const RequestSizes& sizes,
-                               const ItemRows& rows) {
-  const int64_t first_token = rows.place(0).token,
-                last_token = rows.place(piece.item.rows - 1).token;
-  const KeySpan visible = visible_keys(work_.mask, sizes, first_token, last_token);
-  const int64_t tile_begin = sizes.kv_start + int64_t{piece.tiles.first} * kScheduleTile;
-  const int64_t tile_end = sizes.kv_start + int64_t{piece.tiles.last} * kScheduleTile;
-  const int64_t end = std::min(visible.last, tile_end);
-  int64_t key = std::max(visible.first, tile_begin);
-  const KeySpan common = common_keys(work_.mask, sizes, first_token, last_token);
-  const auto keys_from = [&](int64_t first) {
-    return static_cast<int>(std::clamp<int64_t>(end - first, 0, kTileKeys));
-  };
-
-  Tile tiles[2];
+void PieceAttention::walk_keys(const Piece& piece, const RequestSizes& sizes, const ItemRows& rows,
+                               const KeySpan& keys, const Tile& first) {
+  const KeySpan common =
+      common_keys(work_.mask, sizes, rows.place(0).token, rows.place(piece.item.rows - 1).token);
+  Tile tiles[2] = {first, {}};
   int current = 0;
-  locate(piece.item, key, keys_from(key), current, tiles[current]);
-  while (tiles[current].keys > 0) {
+  for (int64_t key = keys.first; tiles[current].keys > 0;) {
     Tile& tile = tiles[current];
     Tile& next = tiles[1 - current];
     const int64_t next_key = key + tile.keys;
-    locate(piece.item, next_key, keys_from(next_key), 1 - current, next);
+    locate(piece.item, {next_key, keys.last}, 1 - current, next);
     tile.next_keys = next.keys;
     tile.next_k_rows = next.k_rows;
     tile.next_v_rows = next.v_rows;
@@ -81,8 +100,10 @@ void PieceAttention::walk_keys(const Piece& piece, const RequestSizes& sizes,
   }
 }
 
-/// Fills in where `keys` keys from position `first` on lie.
-void PieceAttention::locate(const Item& item, int64_t first, int keys, int buffer, Tile& tile) {
+/// Fills in where the first keys of a span lie, as many as a tile takes.
+void PieceAttention::locate(const Item& item, const KeySpan& span, int buffer, Tile& tile) {
+  const int64_t first = span.first;
+  const int keys = static_cast<int>(std::clamp<int64_t>(span.last - first, 0, kTileKeys));
   const int size = dtype_bytes(problem_.kv_type);
   const int64_t kv_head = int64_t{item.kv_head} * bundle_.heads;
   tile.keys = keys;

@@ -62,9 +62,11 @@ class PieceAttention {
   void attend(const Piece& piece, const RequestSizes& sizes);
 
  private:
-  void place_queries(const Piece& piece, const ItemRows& rows);
-  void walk_keys(const Piece& piece, const RequestSizes& sizes, const ItemRows& rows);
-  void locate(const Item& item, int64_t first, int keys, int buffer, Tile& tile);
+  KeySpan keys_of(const Piece& piece, const RequestSizes& sizes, const ItemRows& rows) const;
+  void place_queries(const Piece& piece, const ItemRows& rows, const Tile& first);
+  void walk_keys(const Piece& piece, const RequestSizes& sizes, const ItemRows& rows,
+                 const KeySpan& keys, const Tile& first);
+  void locate(const Item& item, const KeySpan& span, int buffer, Tile& tile);
   void find_seen(const RequestSizes& sizes, const ItemRows& rows, int64_t first, Tile& tile);
 
   const Problem& problem_;
