@@ -193,7 +193,7 @@ class TileAttention {
                    2 * k_steps_ * fetches_per_step(k_type_), state.zeros),
         v_fetcher_({tile.next_v_rows, tile.next_keys, tile.v_fetch_bytes},
                    shape.heads * groups_ * strip_count(2 * v_steps_),
-                   tile.keys / 2 * fetches_per_two_keys(v_type_), state.zeros) {}
+                   tile.keys * fetches_per_key(v_type_), state.zeros) {}
 
   void score(int head) {
     HeadRows k{tile_.k_rows, head * tile_.k_head_bytes, 0};

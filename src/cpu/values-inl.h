@@ -21,8 +21,8 @@ constexpr Strip strip_at(int vectors, int index) {
 }
 
 /// Enough to fetch the values of the widest strip.
-constexpr int fetches_per_two_keys(DType type) {
-  return (2 * kStrip * kLanes * dtype_bytes(type) + kCacheLine - 1) / kCacheLine;
+constexpr int fetches_per_key(DType type) {
+  return (kStrip * kLanes * dtype_bytes(type) + kCacheLine - 1) / kCacheLine;
 }
 
 /// Rows of V at equal distances.
@@ -80,13 +80,11 @@ HWY_INLINE void add_strip(const ValueInput& in, const float* weights, const Rows
 #pragma GCC unroll 4
     for (Vec& sum : row_sums) sum = broadcast(0);
   }
-  int key = 0;
-  for (; key + 2 <= in.keys; key += 2, weights += 2 * kGroupRows) {
-    ahead.fetch_next<fetches_per_two_keys(kType)>();
-    add_key<kType, kHalf>(in.zeros, weights, rows(key), sums, kVectors);
-    add_key<kType, kHalf>(in.zeros, weights + kGroupRows, rows(key + 1), sums, kVectors);
+#pragma GCC unroll 1  // with two keys GCC runs out of registers
+  for (int key = 0; key < in.keys; ++key) {
+    ahead.fetch_next<fetches_per_key(kType)>();
+    add_key<kType, kHalf>(in.zeros, weights + key * kGroupRows, rows(key), sums, kVectors);
   }
-  if (key < in.keys) add_key<kType, kHalf>(in.zeros, weights, rows(key), sums, kVectors);
 #pragma GCC unroll 4
   for (int j = 0; j < kCount; ++j) {
 #pragma GCC unroll 4

@@ -32,15 +32,17 @@ TEST_P(Splits, AskingForLseChangesNoOutputBit) {
   }
 }
 
-TEST_P(Splits, RepeatsAndMemoryLayoutChangeNoBit) {
+// The order of the cache's dimensions is not part of this promise: a backend may cut work otherwise
+// where heads lie side by side, which is another split layout.
+TEST_P(Splits, RepeatsPageOrderAndPoolPositionChangeNoBit) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     const Case drawn = draw_case(seed, 3e5);
     expect_same_bits(drawn, drawn, "repeated");
     Case moved = drawn;
-    moved.kv_order = drawn.kv_order == KvOrder::hnd ? KvOrder::nhd : KvOrder::hnd;
     moved.q_order = moved.out_order = RowOrder::padded;
     moved.shuffled = !drawn.shuffled;
     moved.spare_columns = 5 - drawn.spare_columns;
+    moved.table_padding = 3 - drawn.table_padding;
     expect_same_bits(drawn, moved, "moved in memory");
   }
 }
