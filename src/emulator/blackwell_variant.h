@@ -32,7 +32,8 @@ KernelSpec blackwell_kernel_spec() {
       {"piece", offsetof(Storage, pieces), sizeof(blackwell::PieceRecord), blackwell::kPieceSlots},
       {"total tiles", offsetof(Storage, total_tiles), 8, 1},
       {"tensor-memory address", offsetof(Storage, tensor_memory), 16, 1},
-      {"last arriver", offsetof(Storage, last_arriver), 16, 1}};
+      {"last arriver", offsetof(Storage, last_arriver), 16, 1},
+      {"merge stack", offsetof(Storage, merge_stack), sizeof(Storage::merge_stack), 1}};
   spec.tensor_ranges = {{"S/P slot", 0, Columns::kPerSlot, kConfig.score_slots},
                         {"O", Columns::kOutput, kConfig.head_dim, 1}};
   return spec;

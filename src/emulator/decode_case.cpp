@@ -59,6 +59,7 @@ DecodeCase::DecodeCase(const CaseSpec& spec) {
       spec.scale != 0 ? spec.scale : 1.0F / std::sqrt(static_cast<float>(spec.head_dim));
   p.softcap = spec.softcap;
   p.num_splits = spec.num_splits;
+  p.split_kv_len = spec.split_kv_len;
   p.score_slots = spec.score_slots;
 
   std::mt19937_64 random(spec.seed);
@@ -161,6 +162,7 @@ void DecodeCase::compute_reference() {
   problem.out_type = DType::f32;
   problem.score_slots = 0;
   problem.num_splits = 0;
+  problem.split_kv_len = 0;
   expected_.assign(out_.size(), 0);
   expected_lse_.assign(lse_.size(), 0);
   Call call = call_;

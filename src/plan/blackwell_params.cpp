@@ -70,10 +70,8 @@ Status check_blackwell(const Problem& problem) {
   for (const Status& status : {check_shape(problem), check_types(problem)}) {
     if (!status.ok()) return status;
   }
-  if (problem.split_kv_len > 0) {
-    return unsupported("split_kv_len",
-                       "split_kv_len is {}: blackwell has no batch-invariant merge "
-                       "yet; pass 0",
+  if (problem.split_kv_len % blackwell::Config::kTileRows != 0) {
+    return unsupported("split_kv_len", "split_kv_len is {}: blackwell takes multiples of 128",
                        problem.split_kv_len);
   }
   if (problem.score_slots < 0 || problem.score_slots > 3) {
@@ -131,6 +129,7 @@ BlackwellPlan plan_blackwell(const Problem& problem, int workers) {
                          .kv_tile = blackwell::Config::kTileRows,
                          .workers = workers,
                          .num_splits = problem.num_splits,
+                         .split_tiles = problem.split_kv_len / blackwell::Config::kTileRows,
                          .mask = {.causal = problem.causal,
                                   .window_left = problem.window_left,
                                   .window_right = problem.window_right}};
@@ -138,11 +137,10 @@ BlackwellPlan plan_blackwell(const Problem& problem, int workers) {
                                            .max_q_len = problem.max_q_len,
                                            .max_kv_len = problem.max_kv_len});
   plan.counter_bytes = aligned(static_cast<std::size_t>(plan.partials.counter_count()) * 4);
-  plan.partial_bytes =
-      aligned(static_cast<std::size_t>(
-                  plan.partials.slot_count() *
-                  partial_floats(blackwell::partial_rows(plan.shape), problem.head_dim_v)) *
-              4);
+  // Under split_kv_len each block stages a piece before it joins the tree.
+  const int64_t slots = plan.partials.slot_count() + (plan.partials.tree ? workers : 0);
+  const int64_t floats = partial_floats(blackwell::partial_rows(plan.shape), problem.head_dim_v);
+  plan.partial_bytes = aligned(static_cast<std::size_t>(slots * floats) * 4);
   return plan;
 }
 

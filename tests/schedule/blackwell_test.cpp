@@ -75,6 +75,10 @@ const std::vector<NamedCase>& cases() {
       {"Pages200", {.kv_len = {900}, .page_size = 200}, 2},
       {"Pages256Start", {.kv_len = {600}, .kv_start = {37}, .page_size = 256}, 1},
       {"FixedSplits", {.kv_len = {900, 100}, .num_splits = 3}, 2},
+      {"SplitTree", {.kv_len = {1700, 100, 700}, .split_kv_len = 128}, 3},
+      {"SplitTreeWindow",
+       {.head_dim = 128, .kv_len = {1500}, .window_left = 900, .sink = true, .split_kv_len = 256},
+       2},
       {"Half", {.head_dim = 128, .kv_len = {300}, .bf16 = false}, 1},
       {"MoreRowsThanKeys", {.group = 4, .kv_len = {3}, .q_len = 6, .causal = true}, 1},
   };

@@ -30,7 +30,8 @@ struct Config {
 };
 
 inline constexpr int kThreads = 512;
-inline constexpr int kPieceSlots = 4;  // pieces published ahead of the slowest role
+inline constexpr int kMergeDepth = 32;  // of the split tree: 2^32 splits
+inline constexpr int kPieceSlots = 4;   // pieces published ahead of the slowest role
 inline constexpr float kRescaleThreshold =
     8.0F;  // log2: P stays below 2^8, exact enough in 16 bits
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernel/blackwell/output.h"
+#include "kernel/blackwell/split_merge.h"
 #include "kernel/ring.h"
 
 namespace deuce::blackwell {
@@ -19,13 +20,18 @@ class Epilogue {
 
   DEUCE_DEVICE void run() {
     write_empty_rows();
+    SplitMerge<kConfig, Machine> splits(machine_, shared_, params_);
     Pieces<kConfig, Machine> pieces(machine_, shared_);
     for (PieceRecord piece; pieces.next(piece);) {
       if (piece.is_whole_item()) continue;
       machine_.wait(shared_.o_staged, staged_.phase());
       staged_.advance();
       total_ = machine_.load_shared(shared_.total_tiles);
-      if (completes(piece)) merge(piece.item(), piece.first_token);
+      if (params_.partial_map.tree) {
+        take_split(splits, piece);
+      } else if (completes(piece.item(), piece.blocks())) {
+        merge(piece.item(), piece.first_token);
+      }
       machine_.arrive(shared_.o_stored);
     }
   }
@@ -33,13 +39,37 @@ class Epilogue {
  private:
   static constexpr int kColumnsPerLane = kConfig.head_dim / 32;
 
-  /// Adds the piece's tiles to the item's counter; true in the block that completes it.
-  DEUCE_DEVICE bool completes(const PieceRecord& piece) {
+  DEUCE_DEVICE void take_split(SplitMerge<kConfig, Machine>& splits, const PieceRecord& piece) {
+    splits.take(
+        piece.item(), piece.split, piece.blocks(), total_,
+        [&](const Item& item, int32_t tiles) {
+          machine_.sync_named(kEpilogueBarrier, 128);  // all warps have written their nodes
+          return completes(item, tiles);
+        },
+        [&](const Item& item, int64_t slot) { end_slot(item, slot, piece.first_token); });
+  }
+
+  /// The rows of an item whose state lies whole in one slot, written by the same threads.
+  DEUCE_DEVICE void end_slot(const Item& item, int64_t slot, int32_t first_token) {
+    const Partial whole = partial_in_slot(params_, slot, kConfig.head_dim);
+    DEUCE_ROLLED
+    for (int32_t row = warp_; row < item.rows; row += 4) {
+      const float* values = whole.o + int64_t{row} * kConfig.head_dim + machine_.lane();
+      float o[kColumnsPerLane];
+      DEUCE_UNROLL
+      for (int c = 0; c < kColumnsPerLane; ++c) o[c] = machine_.load_global(values + 32 * c);
+      end_row(place_of_row(params_, item, row, first_token), machine_.load_global(whole.max + row),
+              machine_.load_global(whole.sum + row), o);
+    }
+    machine_.sync_warp();
+  }
+
+  /// Adds finished tiles to the item's counter; true in the block that completes it.
+  DEUCE_DEVICE bool completes(const Item& item, int32_t count) {
     if (machine_.thread() % 128 == 0) {
-      const Item item = piece.item();
       const int32_t first = owner_of(total_, params_.shape.workers, item.begin);
       uint32_t* counter = params_.counters + params_.partial_map.counter(item, first);
-      const auto tiles = static_cast<uint32_t>(piece.blocks());
+      const auto tiles = static_cast<uint32_t>(count);
       const uint32_t before = machine_.add_acq_rel(counter, tiles);
       const bool last = before + tiles == static_cast<uint32_t>(item.tiles.count());
       if (last) machine_.store_global(counter, 0u);  // as the next launch must find it

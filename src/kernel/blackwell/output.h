@@ -43,15 +43,20 @@ DEUCE_DEVICE float sink_of(Machine& machine, const Params& params, int32_t q_hea
   return params.sink == nullptr ? kNoKey : machine.load_constant(params.sink + q_head) * kLog2E;
 }
 
-/// Slot of the workspace for the partial state of a cut item: that of part `split`, or of the
-/// stretch that block `block` holds.
+DEUCE_DEVICE Partial partial_in_slot(const Params& params, int64_t slot, int head_dim) {
+  const int64_t rows = partial_rows(params.shape);
+  return partial_at(params.partials + slot * partial_floats(rows, head_dim), rows, head_dim);
+}
+
+/// Where the state of a piece of a cut item goes: the slot of part `split`, of the stretch that
+/// block `block` holds, or the block's staging slot behind all others when splits are a tree.
 DEUCE_DEVICE Partial partial_slot(const Params& params, const Item& item, int32_t split,
                                   int32_t block, bool starts_item, int head_dim) {
   const PartialMap& map = params.partial_map;
-  const int64_t number = params.shape.num_splits > 0 ? map.part_slot(item, split)
-                                                     : map.stream_slot(block, starts_item);
-  const int64_t rows = partial_rows(params.shape);
-  return partial_at(params.partials + number * partial_floats(rows, head_dim), rows, head_dim);
+  const int64_t number = map.tree                      ? map.slot_count() + block
+                         : params.shape.num_splits > 0 ? map.part_slot(item, split)
+                                                       : map.stream_slot(block, starts_item);
+  return partial_in_slot(params, number, head_dim);
 }
 
 /// `kCount` values (a multiple of 8) to 16-bit output; rows are 16-byte aligned.

@@ -52,6 +52,8 @@ struct SharedStorage {
   alignas(16) int64_t total_tiles;  // of the launch
   alignas(16) uint32_t tensor_memory;
   alignas(16) uint32_t last_arriver;
+  alignas(16) int32_t
+      merge_stack[4][kMergeDepth];  // slot numbers, one stack for each epilogue warp
 
   Barrier piece_ready[kPieceSlots], piece_taken[kPieceSlots];
   Barrier q_arrived[Config::kQueryStages], q_released[Config::kQueryStages];
