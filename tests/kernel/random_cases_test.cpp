@@ -15,14 +15,15 @@ TEST_P(RandomCases, EveryDrawnCaseIsExactWithinToleranceAndSeesNoUnusedByte) {
     return check_frame(subject, from, &refused);
   };
   int refused_cases = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  const uint64_t rounds = subject().backend == DEUCE_BACKEND_EMULATOR ? 100 : 300;
+  for (uint64_t seed = 1; seed <= rounds; ++seed) {
     const Case drawn = within_reach(subject(), draw_case(seed, subject().is_slow() ? 4e5 : 2e6));
     bool refused = false;
     const std::string failure = check_frame(subject(), drawn, &refused);
     ASSERT_EQ(failure, "") << shrink(subject(), drawn, property);
     refused_cases += refused ? 1 : 0;
   }
-  EXPECT_LT(refused_cases, 200) << "hardly anything was computed";
+  EXPECT_LT(refused_cases, static_cast<int>(2 * rounds / 3)) << "hardly anything was computed";
 }
 DEUCE_ON_EVERY_BACKEND(RandomCases);
 

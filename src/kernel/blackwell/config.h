@@ -41,9 +41,9 @@ inline constexpr float kRescaleThreshold =
 // of its own for the epilogue, ptxas 13.0 spills; the build stops when it does.
 template <Config kConfig>
 inline constexpr std::array kRoles{
-    WarpRange{Role::softmax, 0, 4, kConfig.head_dim == 64 ? 200 : 184},
+    WarpRange{Role::softmax, 0, 4, kConfig.head_dim == 64 ? 192 : 184},
     WarpRange{Role::epilogue, 4, 4, 128},
-    WarpRange{Role::correction, 8, 4, kConfig.head_dim == 64 ? 64 : 88},
+    WarpRange{Role::correction, 8, 4, kConfig.head_dim == 64 ? 80 : 88},
     WarpRange{Role::mma, 12, 1, 112},
     WarpRange{Role::load_q, 13, 1, 112},
     WarpRange{Role::load, 14, 1, 112},
