@@ -119,8 +119,8 @@ void Block::finish_lanes(Warp& warp, uint32_t mask) {
   warp.runnable |= mask;
 }
 
-// Among the calls at which lanes stand, the one that comes first in the source: an elected lane
-// catches up with the others, and the warp comes together again.
+// Among the calls at which lanes stand, that of the fewest lanes, then the one that comes first in
+// the source: an elected lane catches up with the others, and the warp comes together again.
 Group Block::choose(Warp& warp) {
   const uint32_t candidates = warp.waiting & ~warp.blocked;
   Group best;
@@ -133,9 +133,10 @@ Group Block::choose(Warp& warp) {
     });
     rest &= ~group.mask;
     if (is_collective(group.first->kind) && group.mask != kAllLanes) continue;
-    const bool earlier =
-        best.first == nullptr || (best.first->site.file == group.first->site.file &&
-                                  group.first->site.line < best.first->site.line);
+    const int more = __builtin_popcount(group.mask) - __builtin_popcount(best.mask);
+    const bool earlier = best.first == nullptr || more < 0 ||
+                         (more == 0 && best.first->site.file == group.first->site.file &&
+                          group.first->site.line < best.first->site.line);
     if (earlier) best = group;
   }
   return best;

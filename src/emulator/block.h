@@ -177,6 +177,7 @@ class Block {
   void shadow_operand(Warp& warp, const Op& op, const SharedOperand& operand, bool mn_major,
                       int rows, const Accessor& by, char tensor, int tensor_block);
   void run_mma(const AsyncOp& op);
+  void note_time(TimelineEvent::Kind kind, int kv_block, double begin, double end);
 
   // block_report.cpp: words
   AccessRecord record_of(const Warp& warp, const Op& op) const;

@@ -226,6 +226,12 @@ double Block::arrive(Warp& warp, const Group& group) {
   if (call.kind == OpKind::arrive_expect) {
     each_lane(group.mask, [&](int l) { barrier.bytes += op(warp, l).bytes; });
   }
+  // Softmax of a block: from the wait for S to the arrival for the last quarter of P.
+  if (options_.timeline != nullptr && warp.index == 0 && warp.role == Role::softmax &&
+      barrier.edge >= 0 &&
+      kernel_.edges[static_cast<std::size_t>(barrier.edge)].name == "p_tail_ready") {
+    note_time(TimelineEvent::Kind::softmax, warp.kv_block, grid_.now(), grid_.now());
+  }
   arrive_on(index, __builtin_popcount(group.mask), released(warp, group.mask), false);
   finish_lanes(warp, group.mask);
   return grid_.timing()(cost::kArriveIssue);
@@ -351,6 +357,9 @@ double Block::wait(Warp& warp, const Group& group) {
   each_lane(group.mask, [&](int l) { op(warp, l).flag = passes && !refuses; });
   if (passes && !refuses) {
     warp.clock.join(barrier.completed);
+    if (options_.timeline != nullptr && warp.index == 0 && edge_name == "s_ready") {
+      note_time(TimelineEvent::Kind::softmax, warp.kv_block, grid_.now(), grid_.now());
+    }
     if (phase >= 0) {
       barrier.observed[w] = phase;
       barrier.observed_at[w] = warp.sequence;

@@ -259,12 +259,27 @@ double Block::mma(Warp& warp, const Group& group) {
   const Cost& interval = shape.columns > 64 ? cost::kMmaN128
                          : from_tensor      ? cost::kMmaN64Tensor
                                             : cost::kMmaN64Shared;
-  pipe_free_ =
-      std::max(pipe_free_, grid_.now()) + grid_.schedule().delay(Delay::mma, timing(interval));
+  const double begin = std::max(pipe_free_, grid_.now());
+  pipe_free_ = begin + grid_.schedule().delay(Delay::mma, timing(interval));
+  note_time(from_tensor ? TimelineEvent::Kind::pv : TimelineEvent::Kind::qk, warp.kv_block, begin,
+            pipe_free_);
   ++in_flight_;
   grid_.queue_async(index_, id, pipe_free_);
   finish_lanes(warp, group.mask);
   return timing(cost::kMmaIssue);
+}
+
+// Consecutive events of one kind and KV block become one.
+void Block::note_time(TimelineEvent::Kind kind, int kv_block, double begin, double end) {
+  if (options_.timeline == nullptr || index_ != 0) return;
+  for (auto event = options_.timeline->rbegin(); event != options_.timeline->rend(); ++event) {
+    if (event->kind != kind) continue;
+    if (event->kv_block != kv_block) break;
+    event->begin = std::min(event->begin, begin);
+    event->end = std::max(event->end, end);
+    return;
+  }
+  options_.timeline->push_back({kind, kv_block, begin, end});
 }
 
 void Block::run_mma(const AsyncOp& async) {

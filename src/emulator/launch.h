@@ -67,6 +67,14 @@ struct Launch {
   std::function<void(Machine&)> entry;  // runs once per thread
 };
 
+/// When things ran in block 0 of the grid, for timing reports.
+struct TimelineEvent {
+  enum class Kind : uint8_t { qk, pv, softmax } kind;
+  int kv_block;
+  double begin,
+      end;  // cycles; qk and pv: on the tensor pipe; softmax: S seen to P complete, warp 0
+};
+
 struct Options {
   RunName run;
   bool strict = false;        // ptx-strict: only what the ISA text promises
@@ -74,6 +82,7 @@ struct Options {
   bool values = true;         // false: protocol and time only
   Band band = Band::best;
   OpFilter* filter = nullptr;
+  std::vector<TimelineEvent>* timeline = nullptr;
   uint64_t step_limit = 400'000'000;
 };
 

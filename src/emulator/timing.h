@@ -23,6 +23,10 @@ struct Timing {
   }
 };
 
+/// The chip as a whole, for figures per second.
+inline constexpr int kMultiprocessors = 148;
+inline constexpr double kClockHz = 1.845e9;  // sustained, SemiAnalysis
+
 namespace cost {
 
 // Tensor pipe.
@@ -54,7 +58,8 @@ inline constexpr Cost kTensorAlloc{200, 253, 300, "University of Delaware"};
 // Copies.
 inline constexpr Cost kCopyIssue{30, 32, 65, "one box by one warp"};
 inline constexpr Cost kCopyLatency{790, 900, 1400, "DRAM with all SMs busy"};
-inline constexpr Cost kCopyRate{25, 25, 23.3, "7.3 TB/s over 148 SMs at 1.965 GHz, B/clk/SM"};
+inline constexpr Cost kCopyRate{26.7, 26.7, 24.8,
+                                "7.3 to 6.8 TB/s over 148 SMs at 1.845 GHz, B/clk/SM"};
 
 // Generic instructions of one warp.
 inline constexpr Cost kShared{19, 24, 29, "B300: LDS latency"};

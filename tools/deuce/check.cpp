@@ -3,6 +3,8 @@
 // found and what was explored. Exits 0 only when the verdict is clean.
 #include "emulator/check.h"
 
+#include "emulator/timing_report.h"
+
 #include <CLI/CLI.hpp>
 #include <array>
 #include <memory>
@@ -20,6 +22,7 @@ struct CheckOptions {
   int64_t kv_len = 1000;
   int32_t rows = 16, batch = 1, q_len = 1;
   int64_t seed = 1;
+  bool timing = false;
 };
 
 constexpr const char* kExplanation =
@@ -82,7 +85,16 @@ void print(const CheckOptions& options, const emulator::CheckResult& result) {
   if (const std::string text = result.report.text(); !text.empty()) fmt::print("\n{}", text);
 }
 
+Result<ExitCode> predict(const CheckOptions& options) {
+  const Result<emulator::TimingReport> report =
+      emulator::predict_timing(options.settings.spec.head_dim, options.rows);
+  if (!report.ok()) return report.status();
+  fmt::print("{}", report.value().text());
+  return ExitCode::ok;
+}
+
 Result<ExitCode> check(const CheckOptions& options) {
+  if (options.timing) return predict(options);
   emulator::CheckSettings settings = options.settings;
   settings.seed = static_cast<uint64_t>(options.seed);
   settings.spec.bf16 = options.type == "bf16";
@@ -147,6 +159,8 @@ void add_check(CLI::App& app, Action& action) {
   command.add_flag("--strict", settings.strict, "assume only what the PTX text promises");
   command.add_flag("--strict-order", settings.strict_order,
                    "the kernel that waits for PV before QK reuses its slot");
+  command.add_flag("--timing", options->timing,
+                   "predict cycles for 1, 2 and 3 slots instead (simulated)");
   command.footer(kExplanation);
   command.callback([options, &action] { action = [options] { return check(*options); }; });
 }

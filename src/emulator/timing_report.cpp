@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated timing of the Blackwell kernel; see timing_report.h.
+#include "emulator/timing_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/blackwell.h"
+#include "emulator/decode_case.h"
+#include "kernel/blackwell/config.h"
+
+namespace deuce::emulator {
+namespace {
+
+constexpr int kShort = 16, kLong = 48;  // KV blocks of the two lengths
+
+RunResult time_once(int head_dim, int rows, int slots, int blocks, Band band,
+                    std::vector<TimelineEvent>* timeline) {
+  DecodeCase decode(
+      {.head_dim = head_dim, .group = rows, .kv_len = {blocks * blackwell::Config::kTileRows}});
+  decode.problem().score_slots = slots;
+  const BlackwellPlan plan = plan_blackwell(decode.problem(), 1);
+  std::vector<std::byte> workspace(workspace_of(plan).bytes);
+  Options options;
+  options.values = false;
+  options.band = band;
+  options.timeline = timeline;
+  return run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
+}
+
+const TimelineEvent* find(const std::vector<TimelineEvent>& timeline, TimelineEvent::Kind kind,
+                          int kv_block) {
+  for (const TimelineEvent& event : timeline) {
+    if (event.kind == kind && event.kv_block == kv_block) return &event;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+double overlap_of_scores(const std::vector<TimelineEvent>& timeline, int first, int last) {
+  double inside = 0, all = 0;
+  for (int block = first; block < last; ++block) {
+    const TimelineEvent* qk = find(timeline, TimelineEvent::Kind::qk, block + 1);
+    const TimelineEvent* softmax = find(timeline, TimelineEvent::Kind::softmax, block);
+    if (qk == nullptr || softmax == nullptr) continue;
+    all += qk->end - qk->begin;
+    inside += std::max(0.0, std::min(qk->end, softmax->end) - std::max(qk->begin, softmax->begin));
+  }
+  return all > 0 ? inside / all : 0;
+}
+
+double TimingReport::bytes_per_second(const SlotTiming& timing, int band) const {
+  const double bytes = 2.0 * 2 * blackwell::Config::kTileRows * head_dim;
+  return bytes / timing.cycles_per_block[static_cast<std::size_t>(band)] * kClockHz;
+}
+
+double TimingReport::gain_percent(const SlotTiming& timing) const {
+  return 100 * (slots.front().cycles_per_block[1] / timing.cycles_per_block[1] - 1);
+}
+
+std::string TimingReport::text() const {
+  std::string out = fmt::format(
+      "simulated   head dim {}, {} rows, one SM of a B200 at {:.3f} GHz; best (low to high costs)\n"
+      "slots  cycles per KV block    GB/s per SM  TB/s on {} SMs  gain  QK(c+1) inside "
+      "softmax(c)\n",
+      head_dim, rows, kClockHz * 1e-9, kMultiprocessors);
+  for (const SlotTiming& timing : slots) {
+    const auto& cycles = timing.cycles_per_block;
+    out += fmt::format(
+        "{:>5}  {:>5.0f} ({:.0f} to {:.0f})  {:>11.1f}  {:>14.2f}  {:>+3.0f}%  {:.0f}%\n",
+        timing.score_slots, cycles[1], cycles[0], cycles[2], bytes_per_second(timing, 1) * 1e-9,
+        bytes_per_second(timing, 1) * kMultiprocessors * 1e-12, gain_percent(timing),
+        100 * timing.overlap);
+  }
+  return out;
+}
+
+Result<TimingReport> predict_timing(int head_dim, int rows) {
+  if (blackwell_spec(head_dim, 1, true) == nullptr) {
+    return unsupported("head_dim", "head_dim is {}: blackwell takes 64 or 128", head_dim);
+  }
+  TimingReport report;
+  report.head_dim = head_dim;
+  report.rows = rows;
+  for (int slots = 1; slots <= 3; ++slots) {
+    SlotTiming timing{.score_slots = slots};
+    for (const Band band : {Band::low, Band::best, Band::high}) {
+      std::vector<TimelineEvent> timeline;
+      const RunResult longer = time_once(head_dim, rows, slots, kLong, band, &timeline);
+      const RunResult shorter = time_once(head_dim, rows, slots, kShort, band, nullptr);
+      if (longer.report.has_error() || shorter.report.has_error()) {
+        return Status{DEUCE_HAZARD, "", longer.report.text() + shorter.report.text()};
+      }
+      const auto index = static_cast<std::size_t>(band);
+      timing.cycles_per_block[index] = (longer.cycles - shorter.cycles) / (kLong - kShort);
+      timing.fixed_cycles[index] = shorter.cycles - kShort * timing.cycles_per_block[index];
+      if (band == Band::best) timing.overlap = overlap_of_scores(timeline, 8, kLong - 8);
+    }
+    report.slots.push_back(timing);
+  }
+  return report;
+}
+
+}  // namespace deuce::emulator

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `deuce check --timing` predicts: steady cycles of a KV block and what they mean in bytes per
+// second, for each number of score slots, with the band of the table in timing.h.
+// Simulated figures from published unit costs. None was measured on a Blackwell by this project.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "emulator/launch.h"
+#include "plan/status.h"
+
+namespace deuce::emulator {
+
+/// A figure with all costs low, best and high.
+using BandOf = std::array<double, 3>;
+
+/// Share of QK(c + 1) on the tensor pipe that lies inside softmax(c), KV blocks first .. last - 1.
+double overlap_of_scores(const std::vector<TimelineEvent>& timeline, int first, int last);
+
+struct SlotTiming {
+  int score_slots = 1;
+  BandOf cycles_per_block{};  // steady state: from the difference of two lengths
+  BandOf fixed_cycles{};      // the rest of the shorter run
+  double overlap = 0;         // share of QK(c + 1) that runs inside softmax(c), best figures
+};
+
+struct TimingReport {
+  int head_dim = 64, rows = 16;
+  std::vector<SlotTiming> slots;
+  /// K and V bytes of a block over its cycles, for one SM at the clock of timing.h, bytes/s.
+  double bytes_per_second(const SlotTiming& timing, int band) const;
+  /// 100 * (base / this - 1), best figures.
+  double gain_percent(const SlotTiming& timing) const;
+  std::string text() const;
+};
+
+/// Times 1, 2 and 3 slots on one block of the grid; protocol and time only, no values.
+Result<TimingReport> predict_timing(int head_dim, int rows);
+
+}  // namespace deuce::emulator
