@@ -76,7 +76,7 @@ enum { DEUCE_F32 = 1, DEUCE_F16 = 2, DEUCE_BF16 = 3, DEUCE_E4M3 = 4, DEUCE_E5M2 
 
 /// Bits of deuce_decode_config::flags.
 enum {
-  /// Record in-kernel events into deuce_decode_args::trace.
+  /// Record in-kernel events into deuce_decode_args::trace. No backend does so yet: UNSUPPORTED.
   DEUCE_FLAG_TRACE = 1,
   /// The caller promises that the workspace's control part is zero (deuce_decode_workspace_init, or
   /// as a finished run left it), so run() does not clear it. A broken promise gives wrong or
@@ -103,7 +103,7 @@ typedef struct deuce_decode_config {
   int32_t backend;
 
   /// EMULATOR only: whose kernel source is run, DEUCE_BACKEND_HOPPER or _BLACKWELL. 0 = BLACKWELL.
-  /// Set with another backend: INVALID_ARGUMENT.
+  /// HOPPER: UNSUPPORTED so far. Set with another backend: INVALID_ARGUMENT.
   int32_t emulated_backend;
 
   /// Where all tensors and the workspace live, DLPack's values: 1 CPU, 2 CUDA. 0 = implied by
@@ -138,18 +138,19 @@ typedef struct deuce_decode_config {
   /// fp8: UNSUPPORTED.
   int32_t out_dtype;
 
-  /// Type of sink. 0 = f32. fp8: UNSUPPORTED. Without effect while args give no sink.
+  /// Type of sink. 0 = f32. fp8, and on blackwell all but f32: UNSUPPORTED, with a sink or without.
   int32_t sink_dtype;
 
   /// Tokens in a page of the cache, 0 .. 16777216. 0 = contiguous cache without a page table.
-  /// cpu, reference and hopper take any size, blackwell 8 and more: UNSUPPORTED otherwise.
+  /// cpu and reference take any size, hopper any but odd ones with an e4m3 cache of head dim 64,
+  /// blackwell 8 and more: UNSUPPORTED otherwise.
   int32_t page_size;
 
   /// Most requests of a run, 1 .. 16777216. Required. Bounds the workspace and captured graphs.
   int32_t max_batch;
 
   /// Most query rows of a request, 1 .. 1048576. Required. Bounds the workspace and captured
-  /// graphs.
+  /// graphs. Times the query heads of a KV head beyond 2147483647: UNSUPPORTED.
   int32_t max_q_len;
 
   /// 1 = row i sees keys 0 .. pos only (bottom-right aligned, as in FlashAttention since 2.1);
@@ -184,24 +185,26 @@ typedef struct deuce_decode_config {
 
   /// Ranges that each (request, KV head) is cut into: 0 = as the work balances best, 1 = never cut,
   /// n = exactly n, empty ones included. Above 256: INVALID_ARGUMENT. Not with split_kv_len.
+  /// hopper: 0 only, else UNSUPPORTED.
   int32_t num_splits;
 
   /// > 0: cut at multiples of this many keys from the first live slot and nowhere else, so that a
   /// request's bits do not depend on the rest of the batch. A multiple of 128, else
-  /// INVALID_ARGUMENT. 0 = off. Environment variable DEUCE_SPLIT_KV_LEN fills in for 0.
+  /// INVALID_ARGUMENT. 0 = off; hopper: 0 only so far, else UNSUPPORTED. Environment
+  /// variable DEUCE_SPLIT_KV_LEN fills in for 0.
   int32_t split_kv_len;
 
   /// Score tiles in flight: 0 = choose, 1 = base, 2 = ping-pong, 3 where tensor memory has room.
-  /// The same bits in every case. Above 3: INVALID_ARGUMENT; above 1 on cpu and reference, above 2
-  /// on hopper: UNSUPPORTED. Environment variable DEUCE_SCORE_SLOTS fills in for 0.
+  /// The same bits in every case. Above 3: INVALID_ARGUMENT; above 1 on cpu, reference and
+  /// hopper: UNSUPPORTED. Environment variable DEUCE_SCORE_SLOTS fills in for 0.
   int32_t score_slots;
 
   /// SMs left to other kernels (cpu: threads left to others). 0 = use all. Negative:
   /// INVALID_ARGUMENT.
   int32_t sm_margin;
 
-  /// blackwell: copies of the query rows in the lane quarters, 1, 2 or 4. 0 = choose. Above 1 on
-  /// other backends: UNSUPPORTED.
+  /// blackwell: copies of the query rows in the lane quarters, 1, 2 or 4. 0 = choose. Above 1:
+  /// UNSUPPORTED, on every backend so far.
   int32_t row_replicas;
 
   /// EMULATOR only: number of the schedule to run; a hazard's sentence names it for replay. Set
@@ -259,7 +262,7 @@ typedef struct deuce_decode_args {
   /// Elements between requests, rows and heads of q: element (b, i, h) is at b * q_stride[0] +
   /// i * q_stride[1] + h * q_stride[2]; with cu_q_len, token t = cu_q_len[b] + i is at
   /// t * q_stride[1] + h * q_stride[2] and q_stride[0] is not used. Any sign and order.
-  /// GPU backends need multiples of 16 bytes: UNSUPPORTED.
+  /// GPU backends need multiples of 16 bytes and no negative ones: UNSUPPORTED.
   int64_t q_stride[3];
 
   /// Elements between requests, rows and heads of out, addressed as q. Strides that would make two
@@ -271,8 +274,8 @@ typedef struct deuce_decode_args {
   int64_t lse_stride[3];
 
   /// Elements between pages (or cache rows), slots and heads of k. Any sign and order, 0 = shared:
-  /// {0, ...} lets all requests share one cache row. GPU backends need multiples of 16 bytes:
-  /// UNSUPPORTED. Extents times strides beyond 64 bits: INVALID_ARGUMENT.
+  /// {0, ...} lets all requests share one cache row. GPU backends need multiples of 16 bytes
+  /// and no negative ones: UNSUPPORTED. Extents times strides beyond 64 bits: INVALID_ARGUMENT.
   int64_t k_stride[3];
 
   /// Elements between pages (or cache rows), slots and heads of v. As k_stride.

@@ -48,10 +48,15 @@ def real(value, name):
     if hasattr(value, "shape") and value.shape != () or hasattr(value, "data_ptr"):
         raise errors.InvalidArgument(f"{name} is a tensor: a number is needed", name)
     try:
-        return float(value)
+        number = float(value) if not isinstance(value, (str, bytes)) else None
     except (TypeError, ValueError):
-        raise errors.InvalidArgument(f"{name} is {value!r}: a number is needed", name,
-                                     value) from None
+        number = None
+    if number is None:
+        raise errors.InvalidArgument(f"{name} is {value!r}: a number is needed", name, value)
+    if number != 0.0 and ctypes.c_float(number).value == 0.0:
+        raise errors.InvalidArgument(f"{name} is {number}: fp32, which it is computed in, has "
+                                     "nothing between that and 0", name, value)
+    return number
 
 
 def softmax_scale(value, name="softmax_scale"):

@@ -5,6 +5,8 @@ The C struct of a call is filled once for each new combination of options, shape
 kept for the thread; later calls only renew its pointers. Must hold: everything that shaped the kept
 struct is part of its key.
 """
+import ctypes
+
 from . import _abi, _plan, _prepare, _tensor, errors
 from ._library import library, raise_status
 
@@ -65,12 +67,27 @@ def decode(entry, options, q, k, v, *, out=None, lse=None, want_lse=False, kv_le
         owners.append(owner)
     if kv_len is None and page_indptr is None:
         args.kv_len_all = kept.capacity if kv_len_all is None else kv_len_all
+    for end in kept.ends:
+        _check_ends(args, *end)
     args.score_scale, args.out_scale = score_scale, out_scale
     if state.explaining:
         state.explanation = kept.plan.explain(args)
     else:
         _run(kept, q, workspace, stream)
     return out, lse
+
+
+def _check_ends(args, field, name, last, limit, exact):
+    """First and last entry of a host table against the tensor that it divides."""
+    address = getattr(args, field)
+    first, end = (ctypes.c_int32.from_address(address + 4 * i).value for i in (0, last))
+    if first != 0:
+        raise errors.InvalidArgument(f"{name}[0] is {first}: it must be 0", name)
+    if end > limit or (exact and end != limit):
+        raise errors.InvalidArgument(
+            f"{name}[{last}] is {end}: it must be {limit}, the "
+            f"{'tokens of q' if exact else 'page ids that there are'}" + ("" if exact else
+            ", or less"), name)
 
 
 def _run(kept, q, workspace, stream):

@@ -253,7 +253,19 @@ class Kept:
     """A prepared call: plan, filled struct and what is needed to run it again."""
 
     __slots__ = ("plan", "args", "reference", "fields", "new_out", "new_lse", "capacity", "device",
-                 "workspace")
+                 "workspace", "ends")
+
+
+def ends_of(entry, layouts, request):
+    """What the C functions cannot see: (field, its name, index of its last entry, largest value of
+    it, whether it must be that) of the host tables whose last entry counts rows or ids."""
+    ends = []
+    if layouts["cu_q_len"] is not None:
+        ends.append(("cu_q_len", entry.name("cu_q_len"), request.batch, layouts["q"].shape[0], True))
+    if layouts["page_indptr"] is not None and layouts["page_indices"] is not None:
+        ends.append(("page_indptr", entry.name("page_indptr"), request.batch,
+                     layouts["page_indices"].shape[0], False))
+    return ends
 
 
 def prepare(entry, options, tensors, keys, want_lse, own_workspace):
@@ -284,4 +296,5 @@ def prepare(entry, options, tensors, keys, want_lse, own_workspace):
         q, request.lse_shape, "float32", entry.name("lse"), False))
     on_host = device[0] == _abi.DEVICE_CPU
     kept.workspace = _plan.host_workspace(kept.plan) if own_workspace and on_host else None
+    kept.ends = ends_of(entry, layouts, request) if on_host else ()
     return kept

@@ -192,7 +192,7 @@ void deuce_decode_plan_destroy(deuce_decode_plan plan) { delete plan; }
 const char* deuce_status_string(deuce_status status) { return status_word(status); }
 const char* deuce_last_error(void) { return last_sentence(); }
 const char* deuce_last_error_field(void) { return last_field(); }
-uint32_t deuce_abi_version(void) { return 1; }
+uint32_t deuce_abi_version(void) { return DEUCE_ABI_VERSION; }
 const char* deuce_version(void) { return DEUCE_VERSION; }
 
 }  // extern "C"

@@ -127,8 +127,8 @@ struct CacheSide {
   int64_t head_dim;
 };
 
-Status check_token_scale(const Problem& problem, const CacheSide& side, int64_t pages,
-                         int64_t slots) {
+Status check_token_scale(const Problem& problem, const CacheSide& side, int64_t batch,
+                         int64_t pages, int64_t slots) {
   if (side.scale == nullptr) return {};
   if (!is_fp8(problem.kv_type)) {
     return invalid(side.scale_field, "{} is given but kv_dtype is {}: only fp8 tensors have scales",
@@ -136,6 +136,11 @@ Status check_token_scale(const Problem& problem, const CacheSide& side, int64_t 
   }
   Status bad = check_alignment(side.scale_field, side.scale, alignof(float));
   if (!bad.ok()) return bad;
+  if (problem.page_size == 0 && side.stride[0] == 0 && pages < batch && side.scale_stride[0] != 0) {
+    return invalid(side.scale_stride_field,
+                   "{}[0] is {}: it must be 0, as requests that share a cache row share its scales",
+                   side.scale_stride_field, side.scale_stride[0]);
+  }
   const Axis axes[]{{pages, side.scale_stride[0]},
                     {slots, side.scale_stride[1]},
                     {problem.num_kv_heads, side.scale_stride[2]}};
@@ -154,7 +159,7 @@ Status check_side(const Problem& problem, const deuce_decode_args& args, const C
   const Axis axes[]{
       {pages, side.stride[0]}, {slots, side.stride[1]}, {problem.num_kv_heads, side.stride[2]}};
   bad = check_reach(side.stride_field, axes, side.head_dim, bytes);
-  return bad.ok() ? check_token_scale(problem, side, pages, slots) : bad;
+  return bad.ok() ? check_token_scale(problem, side, args.batch, pages, slots) : bad;
 }
 
 }  // namespace

@@ -124,6 +124,13 @@ Status check_extents(const deuce_decode_config& config) {
   if (Status bad = in_range("max_q_len", config.max_q_len, 1, kMaxQLen); !bad.ok()) return bad;
   if (Status bad = in_range("causal", config.causal, 0, 1); !bad.ok()) return bad;
   if (Status bad = in_range("max_kv_len", config.max_kv_len, 1, kMaxKvLen); !bad.ok()) return bad;
+  const int64_t rows = int64_t{config.max_q_len} * (config.num_q_heads / config.num_kv_heads);
+  if (rows > kMaxRows) {
+    return unsupported("max_q_len",
+                       "max_q_len is {}: with {} query heads a KV head that is more "
+                       "than the {} rows that a request may have",
+                       config.max_q_len, config.num_q_heads / config.num_kv_heads, kMaxRows);
+  }
   for (const auto& [field, value] : {std::pair{"window_left", config.window_left},
                                      std::pair{"window_right", config.window_right}}) {
     if (value < -1) {
@@ -155,6 +162,15 @@ Status check_ways(const deuce_decode_config& config) {
   if (config.split_kv_len < 0 || config.split_kv_len % kSplitGranule != 0) {
     return invalid("split_kv_len", "split_kv_len is {}: it must be 0 or a multiple of {}",
                    config.split_kv_len, kSplitGranule);
+  }
+  const int64_t rows = int64_t{config.max_q_len} * (config.num_q_heads / config.num_kv_heads);
+  const double parts = static_cast<double>(config.max_batch) * config.num_kv_heads *
+                       static_cast<double>(rows) * std::max(config.num_splits, 1);
+  if (config.num_splits > 0 && parts > static_cast<double>(kMaxParts)) {
+    return unsupported("num_splits",
+                       "num_splits is {}: with max_batch {}, {} KV heads and {} rows "
+                       "that is more than the {} parts that a workspace may hold",
+                       config.num_splits, config.max_batch, config.num_kv_heads, rows, kMaxParts);
   }
   if (config.num_splits != 0 && config.split_kv_len != 0) {
     return invalid("split_kv_len", "split_kv_len is {} and num_splits is {}: give one of them",

@@ -3,6 +3,10 @@
 // instruction set. Scores fetch the next K and values the next V, each block its share, so that
 // arithmetic and memory advance at the same rate; what a block fetches never depends on data.
 
+/// Compilers would move all fetches of a block to its beginning: they cannot see through this line,
+/// which emits no instruction.
+HWY_INLINE void hold(const std::byte*& pointer) { asm volatile("" : "+r"(pointer)); }
+
 /// What to fetch while a block is computed, a line or two at a time: a burst of fetches finds no
 /// free miss buffers and waits or is dropped.
 struct Ahead {
@@ -16,7 +20,7 @@ struct Ahead {
       fetch(at);
       at += step;
     }
-    asm volatile("" : "+r"(at));  // or compilers move all fetches to the beginning
+    hold(at);
   }
 };
 

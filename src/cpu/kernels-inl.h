@@ -5,7 +5,7 @@
 //
 //   scores = Q K^T           four rows x three or four keys in registers     scores-inl.h
 //   weights, row_max, row_sum                                                softmax-inl.h
-//   o = o * factor + P V     four rows x two vectors in registers            values-inl.h
+//   o = o * factor + P V     four rows x a strip of vectors in registers     values-inl.h
 
 #include "cpu/fetch-inl.h"
 #include "cpu/scores-inl.h"
@@ -114,7 +114,8 @@ void take_row(const ItemShape& shape, const ItemState& state, int head, int row,
   }
   float sums[kLanes];
   store(add_over_blocks(load(stats.sum)), sums);
-  to.max[to_row] = stats.max[in_group];
+  // Keys whose scores are all NaN leave the maximum at -inf, which stands for no key.
+  to.max[to_row] = sums[in_group] != sums[in_group] ? sums[in_group] : stats.max[in_group];
   to.sum[to_row] = sums[in_group];
 }
 

@@ -43,8 +43,8 @@ struct alignas(64) GroupStats {
 
 /// State of an item in a worker's scratch. The order inside q and o belongs to the kernels.
 struct ItemState {
-  float* q;           // [heads, groups, query_floats()]
-  float* o;           // [heads, groups, output_floats()]
+  float* q;           // [heads, groups, kGroupRows * padded head_dim_qk]
+  float* o;           // [heads, groups, kGroupRows * padded head_dim_v]
   GroupStats* stats;  // [heads, groups]
   float* scores;      // [kScoreSlots, groups, kTileKeys, kGroupRows]
   float* expanded;    // [kTileKeys, padded head_dim_qk + padded head_dim_v]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels without SIMD: the same source over vectors of four plain floats. Runs on any CPU and
 // is what the SIMD targets are compared with.
+#include <hwy/base.h>  // HWY_INLINE
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -8,8 +10,6 @@
 
 #include "cpu/kernels.h"
 #include "kernel/numbers.h"
-
-#define HWY_INLINE inline  // the kernels' word for "part of its caller", as Highway spells it
 
 namespace deuce::cpu {
 namespace scalar {

@@ -20,9 +20,9 @@ namespace deuce::cpu {
 
 inline constexpr int kScheduleTile = 32;  // keys of a tile of the work cutting
 inline constexpr int kMaxItemRows = 128;
-inline constexpr int kMaxBundleRows =
-    64;                                  // more make partials large and q and o fall out of the L2
-inline constexpr int kMaxHeadRows = 64;  // more rows a head than this pay for nothing
+/// More rows make partials large, and q and o fall out of the second-level cache.
+inline constexpr int kMaxBundleRows = 64;
+inline constexpr int kMaxHeadRows = 64;       // more rows a head than this pay for nothing
 inline constexpr int kMaxBundleBytes = 4096;  // of K a key; a page of memory
 /// Ranges a thread claims when there is enough work: a thread that loses its CPU holds up one.
 inline constexpr int kWorkersPerThread = 4;

@@ -19,8 +19,6 @@ inline constexpr Shorts kShorts;
 HWY_INLINE Vec load(const float* from) { return hn::LoadU(kFloats, from); }
 HWY_INLINE void store(Vec value, float* to) { hn::StoreU(value, kFloats, to); }
 HWY_INLINE Vec broadcast(float value) { return hn::Set(kFloats, value); }
-/// Four floats in every block.
-HWY_INLINE Vec broadcast_rows(const float* from) { return hn::LoadDup128(kFloats, from); }
 HWY_INLINE Vec mul(Vec a, Vec b) { return hn::Mul(a, b); }
 HWY_INLINE Vec mul_add(Vec a, Vec b, Vec c) { return hn::MulAdd(a, b, c); }
 HWY_INLINE Vec add(Vec a, Vec b) { return hn::Add(a, b); }
@@ -32,6 +30,10 @@ HWY_INLINE Vec copy_sign(Vec magnitude, Vec sign) { return hn::CopySign(magnitud
 /// The vector with 0 in place of -inf.
 HWY_INLINE Vec zero_if_no_key(Vec a) {
   return hn::IfThenZeroElse(hn::Eq(a, hn::Set(kFloats, kNoKey)), a);
+}
+/// `yes` where a < b, else `no`.
+HWY_INLINE Vec if_less(Vec a, Vec b, Vec yes, Vec no) {
+  return hn::IfThenElse(hn::Lt(a, b), yes, no);
 }
 /// Whether a <= b in every lane; false with a NaN.
 HWY_INLINE bool all_at_most(Vec a, Vec b) { return hn::AllTrue(kFloats, hn::Le(a, b)); }

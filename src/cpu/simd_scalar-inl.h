@@ -18,7 +18,6 @@ inline Vec load(const float* from) {
 }
 inline void store(Vec value, float* to) { std::copy_n(value.lane, kLanes, to); }
 inline Vec broadcast(float value) { return {{value, value, value, value}}; }
-inline Vec broadcast_rows(const float* from) { return load(from); }
 inline Vec mul(Vec a, Vec b) {
   return each_lane([&](int i) { return a.lane[i] * b.lane[i]; });
 }
@@ -42,6 +41,9 @@ inline Vec abs(Vec a) {
 }
 inline Vec copy_sign(Vec magnitude, Vec sign) {
   return each_lane([&](int i) { return std::copysign(magnitude.lane[i], sign.lane[i]); });
+}
+inline Vec if_less(Vec a, Vec b, Vec yes, Vec no) {
+  return each_lane([&](int i) { return a.lane[i] < b.lane[i] ? yes.lane[i] : no.lane[i]; });
 }
 inline Vec zero_if_no_key(Vec a) {
   return each_lane([&](int i) { return a.lane[i] == kNoKey ? 0.0F : a.lane[i]; });

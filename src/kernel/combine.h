@@ -6,7 +6,8 @@
 //
 // A state is (max, sum, o): max = the largest score so far, or a value it was within the lazy
 // rescale threshold of, in log2 units (score * log2 e); sum and o are the sums of
-// exp2(score - max) and exp2(score - max) * v. No key: (-inf, 0, 0). Sinks never enter a state.
+// exp2(score - max) and exp2(score - max) * v. No key: (-inf, 0, 0). All scores NaN: a NaN maximum. Sinks never enter
+// a state.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,11 @@ namespace deuce {
 inline constexpr float kNoKey = -std::numeric_limits<float>::infinity();
 inline constexpr float kLog2E = 1.44269504F;
 inline constexpr float kLn2 = 0.693147181F;
+
+/// Maximum of a merge; NaN stays, or a part with nothing but NaN would pass for one without a key.
+constexpr float merge_max(float merged_max, float max) {
+  return max > merged_max || max != max ? max : merged_max;
+}
 
 /// Weight of a state with maximum `max` in a merge whose maximum is `merged_max`. A state without
 /// a key weighs 0, also when no state of the merge has one (both are -inf).
@@ -69,8 +75,7 @@ constexpr void merge_row(const Math& math, const Parts& part, int32_t count, int
                          int32_t head_dim_v) {
   float merged_max = kNoKey;
   for (int32_t i = 0; i < count; ++i) {
-    const float max = part(i).max[row];
-    merged_max = max > merged_max ? max : merged_max;
+    merged_max = merge_max(merged_max, part(i).max[row]);
   }
   const Partial target = part(0);
   float* o = target.o + int64_t{row} * head_dim_v;

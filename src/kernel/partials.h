@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where partial states of cut items lie and who merges them (decision D6): slot and counter
+// Where partial states of cut items lie and who merges them: slot and counter
 // numbers as functions of the work shape alone. Used by every backend and by the workspace query.
 // Nobody ever waits: each worker adds the tiles it finished to the item's counter, and the one that
 // completes the item's tile count merges, in split order, and sets the counter back to zero.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed order in which splits are merged under split_kv_len (decision D7): a binary tree over
+// The fixed order in which splits are merged under split_kv_len: a binary tree over
 // the absolute split number. A node's value depends on its position alone, so the result does not
 // depend on how many workers there are or on what else is in the batch.
 //

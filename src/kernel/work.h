@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream-K: how the work of a call is cut into pieces and dealt to workers (decisions D5 and D7).
+// Stream-K: how the work of a call is cut into pieces and dealt to workers.
 // The only place that cuts work: threads of the CPU backend and blocks of the GPU kernels walk the
 // same pieces. Every KV tile of every item must be walked by exactly one worker.
 //

@@ -16,7 +16,7 @@ namespace deuce {
 
 struct WorkspaceNeed {
   std::size_t bytes = 0;          // whole workspace
-  std::size_t control_bytes = 0;  // leading part that is all zero at rest (api.md section 3)
+  std::size_t control_bytes = 0;  // leading part that is all zero at rest
 };
 
 /// An immutable plan of one backend; run() may be called from several threads at once, each with

@@ -16,6 +16,9 @@ inline constexpr int64_t kMaxKvLen = INT32_MAX;
 inline constexpr int32_t kMaxSplits = 256;
 inline constexpr int32_t kSplitGranule = 128;  // split_kv_len is a multiple: the largest KV tile
 inline constexpr int32_t kMaxScoreSlots = 3;
+/// Packed rows (q_len * group) of a request, and parts of all items of a plan (kernel/partials.h).
+inline constexpr int64_t kMaxRows = INT32_MAX;
+inline constexpr int64_t kMaxParts = int64_t{1} << 40;
 inline constexpr std::size_t kWorkspaceAlignment = 256;
 
 }  // namespace deuce

@@ -257,6 +257,17 @@ const Refusal kScales[] = {
      kInvalid, "k_token_scale_stride",
      "k_token_scale_stride is {0, 2305843009213693952, 0}: byte offsets within the tensor must fit "
      "in 64 bits"},
+    {"k_token_scale_of_a_shared_row", Cache::contiguous, true,
+     [](Sample& s) {
+       s.args.num_pages = 1;
+       s.args.cache_row = nullptr;
+       s.args.k_stride[0] = s.args.v_stride[0] = 0;
+       s.args.k_token_scale = s.q.data();
+       s.args.k_token_scale_stride[0] = 32;
+     },
+     kInvalid, "k_token_scale_stride",
+     "k_token_scale_stride[0] is 32: it must be 0, as requests that share a cache row share its "
+     "scales"},
     {"sink_misaligned", Cache::table, false,
      [](Sample& s) { s.args.sink = at_address<const void>(0x1002); }, kInvalid, "sink",
      "sink is 0x1002: it must be a multiple of 4 bytes"},

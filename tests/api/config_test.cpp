@@ -148,6 +148,25 @@ const Refusal kRefusals[] = {
      "lse_base is 10: it must be 0 (natural) or 2"},
     {"num_splits_negative", [](auto& c) { c.num_splits = -1; }, DEUCE_INVALID_ARGUMENT,
      "num_splits", "num_splits is -1: it must be in 0 .. 256"},
+    {"rows_above",
+     [](auto& c) {
+       c.num_q_heads = 1 << 20;
+       c.num_kv_heads = 1;
+       c.max_q_len = 1 << 20;
+     },
+     DEUCE_UNSUPPORTED, "max_q_len",
+     "max_q_len is 1048576: with 1048576 query heads a KV head that is more than the 2147483647 "
+     "rows that a request may have"},
+    {"parts_above",
+     [](auto& c) {
+       c.num_q_heads = c.num_kv_heads = 1 << 20;
+       c.max_batch = 1 << 24;
+       c.max_q_len = 1;
+       c.num_splits = 256;
+     },
+     DEUCE_UNSUPPORTED, "num_splits",
+     "num_splits is 256: with max_batch 16777216, 1048576 KV heads and 1 rows that is more than "
+     "the 1099511627776 parts that a workspace may hold"},
     {"num_splits_above", [](auto& c) { c.num_splits = 257; }, DEUCE_INVALID_ARGUMENT, "num_splits",
      "num_splits is 257: it must be in 0 .. 256"},
     {"split_kv_len_odd", [](auto& c) { c.split_kv_len = 200; }, DEUCE_INVALID_ARGUMENT,

@@ -60,8 +60,9 @@ class Gates(unittest.TestCase):
         self.assertFalse(found, f"{rule}:\n  " + "\n  ".join(found[:20]))
 
     def test_asm_stands_in_gpu_ptx_only(self):
-        pattern = r"\basm\b\s*(volatile)?\s*\(\s*(?!\"\")"  # an empty one is a compiler barrier
-        self.none(hits(under("src", "tools", "include"), pattern, ["src/gpu/ptx/"]), "asm outside src/gpu/ptx")
+        found = hits(under("src", "tools", "include"), r"\b(asm|__asm|__asm__)\b", ["src/gpu/ptx/"])
+        barrier = re.compile(r"^src/cpu/fetch-inl\.h:\d+:.*asm volatile\(\"\" :")  # emits no instruction
+        self.none([line for line in found if not barrier.search(line)], "asm outside src/gpu/ptx")
 
     def test_cuda_arch_stands_in_gpu_only(self):
         self.none(hits(under("src", "tools", "include"), r"__CUDA_ARCH__", ["src/gpu/"]), "__CUDA_ARCH__ outside src/gpu")
@@ -82,14 +83,14 @@ class Gates(unittest.TestCase):
         found = []
         for folder, forbidden in layers.items():
             pattern = rf'#\s*include\s*"({"|".join(forbidden)})/'
-            found += hits(under(f"src/{folder}"), pattern, ["src/plan/backends.cpp"])
+            found += hits(under(f"src/{folder}"), pattern, ["src/api/backends.cpp"])
         self.none(found, "an include against the direction of the layers")
 
     def test_few_macros_in_src(self):
         names = set()
         for line in hits(under("src"), r"^\s*#\s*define\s+\w+"):
             name = re.search(r"define\s+(\w+)", line).group(1)
-            if not re.fullmatch(r"\w+_(H|HPP|CUH)_?|HWY_\w+|DEUCE_\w*_TOGGLE", name):
+            if not re.fullmatch(r"\w+_(H|HPP|CUH)_?|HWY_TARGET_INCLUDE|DEUCE_\w*_TOGGLE", name):
                 names.add(name)
         self.assertLessEqual(len(names), 4, f"macros in src: {sorted(names)}")
 

@@ -2,6 +2,7 @@
 // P14 and P15: any finite score is legal, errors do not grow with length or position, and every
 // value of every number format is itself.
 #include <cmath>
+#include <limits>
 
 #include "kernel/backends.h"
 #include "kernel/values.h"
@@ -56,6 +57,25 @@ TEST_P(Numerics, TheLargestScoreWinsAtAnyDistance) {
       const int64_t row = source.args.cache_row[0] * source.args.v_stride[0] + winner * kDim;
       const auto out = output_values(far, *outcome);
       for (int c = 0; c < kDim; ++c) ASSERT_FLOAT_EQ(static_cast<float>(out[c]), v[row + c]);
+    }
+  }
+}
+
+// A part without a key and a part of nothing but NaN must not be taken for each other in a merge.
+TEST_P(Numerics, NanScoresOfAllKeysGiveNanUnderEveryCutting) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t length : {1, 23, 64, 300, 1000}) {
+    for (const auto& [num_splits, split_kv_len] :
+         {std::pair{0, 0}, {1, 0}, {2, 0}, {7, 0}, {0, 128}}) {
+      Case poisoned = scored_case({length}, [](int64_t) { return kNan; });
+      poisoned.num_splits = num_splits;
+      poisoned.split_kv_len = split_kv_len;
+      const auto outcome = run_or_refuse(subject(), poisoned);
+      if (!outcome) continue;
+      EXPECT_TRUE(std::isnan(lse_values(*outcome)[0])) << length << " keys, " << num_splits;
+      for (const double value : output_values(poisoned, *outcome)) {
+        ASSERT_TRUE(std::isnan(value)) << length << " keys, " << num_splits << ", " << split_kv_len;
+      }
     }
   }
 }

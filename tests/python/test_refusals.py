@@ -44,6 +44,18 @@ class Refusals(support.Case):
                 self.assertIn(words, sentence)
                 self.assertTrue((out == 7).all() and (lse == 7).all(), "something was written")
 
+    def test_tables_that_reach_beyond_their_tensors(self):
+        q = np.ones((2, 4, 16), np.float32)
+        for ends in ((0, 1, 3), (0, 1, 1000), (0, 1, 1), (100, 101, 102)):
+            with self.subTest(ends=ends):
+                self.assertRefused(INVALID, "cu_seqlens_q", deuce.flash_attn_with_kvcache, q, self.k,
+                                   self.v, cu_seqlens_q=ints(*ends), max_seqlen_q=4)
+
+    def test_numbers_that_are_none_in_fp32(self):
+        for name in ("softmax_scale", "softcap"):
+            self.refuse(INVALID, name, "fp32", **{name: 1e-60})
+            self.refuse(INVALID, name, "a number is needed", **{name: "1"})
+
     def test_shapes(self):
         big = np.ones((2, 20, 3, 16), np.float32)
         self.refuse(INVALID, "q", "4 axes (batch, tokens, heads, head dim)", q=self.q[0])

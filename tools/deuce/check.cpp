@@ -113,6 +113,7 @@ Result<ExitCode> check(const CheckOptions& options) {
                      options.replay);
     }
   }
+  catch_interrupt();
   const Result<emulator::CheckResult> result =
       emulator::check(settings, [](int, int) { return !interrupted(); });
   if (!result.ok()) return result.status();

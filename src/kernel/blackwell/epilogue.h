@@ -104,7 +104,7 @@ class Epilogue {
       float merged_max = kNoKey;
       for (int32_t i = 0; i < parts; ++i) {
         const float max = machine_.load_global(part(item, workers, parts, i).max + row);
-        merged_max = max > merged_max ? max : merged_max;
+        merged_max = merge_max(merged_max, max);
       }
       float o[kColumnsPerLane] = {};
       float sum = 0;
