@@ -166,6 +166,9 @@ def check_tensors(checker, request):
         if axis is not None and k.shape[axis] != v.shape[axis]:
             checker.refuse("v", f"has shape {v.shape}: as many {what} as {k.name} are "
                            f"needed, which has shape {k.shape}", v.shape)
+    if layouts["q"].shape[-1] != k.shape[-1]:
+        checker.refuse("q", f"has head dim {layouts['q'].shape[-1]} but {k.name} has "
+                       f"{k.shape[-1]}: they must be equal", layouts["q"].shape)
     for field in ("q", "k", "v"):
         checker.contiguous_last(field)
     kv_heads, q_heads = k.shape[head], layouts["q"].shape[request.q_form.index("h")]

@@ -60,6 +60,7 @@ class Refusals(support.Case):
         big = np.ones((2, 20, 3, 16), np.float32)
         self.refuse(INVALID, "q", "4 axes (batch, tokens, heads, head dim)", q=self.q[0])
         self.refuse(INVALID, "k_cache", "4 axes", k_cache=self.k[..., None])
+        self.refuse(INVALID, "q", "must be equal", q=self.q[..., :8])
         self.refuse(INVALID, "v_cache", "as many slots as k_cache", v_cache=self.v[:, :19])
         self.refuse(INVALID, "v_cache", "as many heads", v_cache=big)
         self.refuse(INVALID, "num_q_heads", "multiple of num_kv_heads", k_cache=big, v_cache=big)
