@@ -57,13 +57,12 @@ class Fetcher {
 
  private:
   void fetch_now() {
-    ptrdiff_t bytes = portion_;
-    while (bytes > 0 && left_ > 0) {
+    for (ptrdiff_t bytes = portion_; bytes > 0; bytes -= kCacheLine) {
+      if (left_ <= 0) enter_run();
+      if (left_ <= 0) return;
       fetch(line_);
       line_ += kCacheLine;
       left_ -= kCacheLine;
-      bytes -= kCacheLine;
-      if (left_ <= 0) enter_run();
     }
   }
 

@@ -6,8 +6,8 @@
 //
 // A state is (max, sum, o): max = the largest score so far, or a value it was within the lazy
 // rescale threshold of, in log2 units (score * log2 e); sum and o are the sums of
-// exp2(score - max) and exp2(score - max) * v. No key: (-inf, 0, 0). All scores NaN: a NaN maximum. Sinks never enter
-// a state.
+// exp2(score - max) and exp2(score - max) * v. No key: (-inf, 0, 0). All scores NaN: a NaN maximum.
+// Sinks never enter a state.
 #pragma once
 
 #include <cstdint>

@@ -153,7 +153,8 @@ class Refusals(support.Case):
         self.refuse(INVALID, "max_seqlen_q", "required", cu_seqlens_q=ints(0, 1, 2), **packed)
         self.refuse(INVALID, "max_seqlen_q", "q has 1 tokens", max_seqlen_q=2)
         for offsets in (ints(0, 2, 1), ints(0, 2, 2)):
-            self.refuse(INVALID, "cu_q_len", cu_seqlens_q=offsets, max_seqlen_q=1, **packed)
+            field = "cu_q_len" if offsets[-1] == 2 else "cu_seqlens_q"
+            self.refuse(INVALID, field, cu_seqlens_q=offsets, max_seqlen_q=1, **packed)
 
     def test_varlen_packed_keys(self):
         call, q = deuce.flash_attn_varlen_func, self.q[:, 0]
