@@ -203,8 +203,7 @@ class TileAttention {
       k = expand_rows(shape_.kv_type, shape_.head_dim_qk, k, tile_.keys, state_.expanded, pointers);
     }
     const ScoreInput input{query_group(shape_, head, 0, state_.q), k_steps_, state_.zeros};
-    score_function(k_type_, k_steps_)(input, groups_, k.rows, k.offset, tile_.keys, slot(head),
-                                      k_fetcher_);
+    score_(input, groups_, k.rows, k.offset, tile_.keys, slot(head), k_fetcher_);
   }
 
   void soften(int head) {
@@ -221,9 +220,8 @@ class TileAttention {
       float* const to = state_.expanded + kTileKeys * k_steps_ * 2 * kLanes;
       v = expand_rows(shape_.kv_type, shape_.head_dim_v, v, tile_.keys, to, pointers);
     }
-    value_function(v_type_)({state_.zeros, tile_.keys}, slot(head), groups_, v.rows, v.offset,
-                            v.row_bytes, v_steps_, output_group(shape_, head, 0, state_.o),
-                            v_fetcher_);
+    add_({state_.zeros, tile_.keys}, slot(head), groups_, v.rows, v.offset, v.row_bytes, v_steps_,
+         output_group(shape_, head, 0, state_.o), v_fetcher_);
   }
 
  private:
@@ -239,6 +237,8 @@ class TileAttention {
   int k_steps_ = step_count(shape_.head_dim_qk), v_steps_ = step_count(shape_.head_dim_v);
   DType k_type_ = working_type(shape_.kv_type, shape_.head_dim_qk);
   DType v_type_ = working_type(shape_.kv_type, shape_.head_dim_v);
+  ScoreHead score_ = score_function(k_type_, k_steps_);
+  AddHead add_ = value_function(v_type_);
   Fetcher k_fetcher_, v_fetcher_;
 };
 

@@ -29,10 +29,6 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
-}
-
 Scratch carve(const Problem& problem, const Kernels& kernels, const Bundle& bundle,
               Carver& carver) {
   const int groups = (bundle.rows_per_head() + kGroupRows - 1) / kGroupRows;
@@ -79,10 +75,10 @@ Layout::Layout(const Problem& problem, const Kernels& kernels, int threads, int 
                      static_cast<std::size_t>(partial_floats(shape.row_tile, problem.head_dim_v)));
     Carver carver(nullptr);
     carve(problem, kernels, bundle, carver);
-    scratch_bytes_ = std::max(scratch_bytes_, aligned(carver.used()));
+    scratch_bytes_ = std::max(scratch_bytes_, workspace_aligned(carver.used()));
   }
-  partials_begin_ = aligned(counter_bytes);
-  scratch_begin_ = partials_begin_ + aligned(partial_bytes);
+  partials_begin_ = workspace_aligned(counter_bytes);
+  scratch_begin_ = partials_begin_ + workspace_aligned(partial_bytes);
 }
 
 int Layout::workers_for(int64_t total) const {

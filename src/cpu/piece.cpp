@@ -11,8 +11,11 @@ namespace {
 void fetch_part(const Tile& tile, int part, int parts) {
   const auto fetch_rows = [&](const std::byte* const* rows, int row_bytes) {
     const int lines = (row_bytes + kCacheLine - 1) / kCacheLine, all = tile.keys * lines;
-    for (int i = all * part / parts; i < all * (part + 1) / parts; ++i) {
-      __builtin_prefetch(rows[i / lines] + i % lines * kCacheLine, 0, 2);
+    const int first = all * part / parts, last = all * (part + 1) / parts;
+    int row = first / lines, line = first % lines;
+    for (int i = first; i < last; ++i) {
+      fetch_line(rows[row] + line * kCacheLine);
+      if (++line == lines) ++row, line = 0;
     }
   };
   fetch_rows(tile.k_rows, tile.k_fetch_bytes);

@@ -128,5 +128,4 @@ HWY_INLINE Vec load_fp8(const uint8_t* from) {
   }
 }
 
-/// Into the second-level cache: a tile is larger than the first.
-HWY_INLINE void fetch(const std::byte* line) { __builtin_prefetch(line, 0, 2); }
+HWY_INLINE void fetch(const std::byte* line) { fetch_line(line); }

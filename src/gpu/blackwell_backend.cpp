@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "gpu/blackwell_launch.h"
-#include "gpu/cuda_status.h"
-#include "gpu/device.h"
-#include "gpu/mapped_fault_word.h"
+#include "gpu/gpu_plan.h"
 #include "gpu/tensor_map.h"
 #include "plan/blackwell_params.h"
 
@@ -35,15 +33,7 @@ ShapeFunctions functions_of(int shape) {
 }
 
 Result<DeviceInfo> find_device(const Problem& problem) {
-  Result<DeviceInfo> device = query_device(problem.device_id, "blackwell");
-  if (!device.ok()) return device;
-  const DeviceInfo& info = device.value();
-  if (info.major != 10) {
-    return Status{DEUCE_NO_DEVICE, "device_id",
-                  fmt::format("device {} is {} (compute capability {}.{}): blackwell needs 10.x",
-                              info.id, info.name, info.major, info.minor)};
-  }
-  return device;
+  return query_device(problem.device_id, "blackwell", 10, kAnyMinor);
 }
 
 Status check_problem(const Problem& problem) {
@@ -59,24 +49,15 @@ Status check(const Problem& problem) {
   return find_device(problem).status();
 }
 
-class GpuPlan final : public BackendPlan {
+class BlackwellGpuPlan final : public GpuPlan {
  public:
-  GpuPlan(const Problem& problem, const DeviceInfo& device)
-      : problem_(problem),
-        device_(device),
+  BlackwellGpuPlan(const Problem& problem, const DeviceInfo& device)
+      : GpuPlan(problem, device),
         plan_(plan_blackwell(problem, std::max(device.multiprocessors - problem.sm_margin, 1))),
         shape_(blackwell::select_shape(problem.head_dim_v, problem.kv_type == DType::bf16,
                                        plan_.score_slots)) {}
 
-  Status prepare() {
-    const DeviceScope scope(device_.id);
-    if (!scope.status().ok()) return scope.status();
-    if (Status bad = cuda_status(functions_of(shape_).prepare(), "cudaFuncSetAttribute");
-        !bad.ok()) {
-      return bad;
-    }
-    return fault_.allocate();
-  }
+  Status prepare() { return GpuPlan::prepare(functions_of(shape_).prepare); }
 
   WorkspaceNeed workspace() const override { return workspace_of(plan_); }
 
@@ -84,17 +65,13 @@ class GpuPlan final : public BackendPlan {
     if (Status bad = check_blackwell_call(call); !bad.ok()) return bad;
     if (call.batch == 0) return {};
     blackwell::Params params;
-    params.fault = fault_.device();
+    params.fault = fault_word();
     Status status = fill_params(problem_, plan_, call, workspace, encode_tensor_map, params);
     if (!status.ok()) return status;
     const DeviceScope scope(device_.id);
     if (!scope.status().ok()) return scope.status();
     auto* cuda_stream = reinterpret_cast<cudaStream_t>(stream);
-    if ((problem_.flags & DEUCE_FLAG_WORKSPACE_KEPT) == 0) {
-      const cudaError_t error =
-          cudaMemsetAsync(workspace, 0, workspace_of(plan_).control_bytes, cuda_stream);
-      if (error != cudaSuccess) return cuda_status(error, "cudaMemsetAsync");
-    }
+    if (Status bad = clear_control(workspace, cuda_stream); !bad.ok()) return bad;
     return cuda_status(functions_of(shape_).launch(params, plan_.workers, cuda_stream),
                        "kernel launch");
   }
@@ -106,30 +83,19 @@ class GpuPlan final : public BackendPlan {
         problem_.head_dim_v, plan_.score_slots, plan_.shape.row_tile, plan_.workers, device_.name);
   }
 
-  bool take_fault(deuce_fault& fault) const override { return fault_.take(fault); }
-
  private:
-  Problem problem_;
-  DeviceInfo device_;
   BlackwellPlan plan_;
   int shape_;
-  MappedFaultWord fault_;
 };
 
 Result<std::unique_ptr<BackendPlan>> create(const Problem& problem) {
   if (Status bad = check_problem(problem); !bad.ok()) return bad;
-  Result<DeviceInfo> device = find_device(problem);
-  if (!device.ok()) return device.status();
-  auto plan = std::make_unique<GpuPlan>(problem, device.value());
-  if (Status bad = plan->prepare(); !bad.ok()) return bad;
-  return std::unique_ptr<BackendPlan>(std::move(plan));
+  return create_gpu_plan<BlackwellGpuPlan>(problem, find_device(problem));
 }
 
 Status clear_on_device(const Problem& problem, std::byte* memory, std::size_t bytes,
                        deuce_stream stream) {
-  Result<DeviceInfo> device = find_device(problem);
-  if (!device.ok()) return device.status();
-  return clear_memory(device.value(), memory, bytes, stream);
+  return clear_memory(find_device(problem), memory, bytes, stream);
 }
 
 constexpr BackendEntry kBlackwell{.id = Backend::blackwell,

@@ -37,9 +37,21 @@ Result<DeviceInfo> query_device(int id, const char* backend) {
   return info;
 }
 
-Status clear_memory(const DeviceInfo& device, std::byte* memory, std::size_t bytes,
+Result<DeviceInfo> query_device(int id, const char* backend, int major, int minor) {
+  Result<DeviceInfo> device = query_device(id, backend);
+  if (!device.ok()) return device;
+  const DeviceInfo& info = device.value();
+  if (info.major == major && (minor == kAnyMinor || info.minor == minor)) return device;
+  return Status{DEUCE_NO_DEVICE, "device_id",
+                fmt::format("device {} is {} (compute capability {}.{}): {} needs {}.{}", info.id,
+                            info.name, info.major, info.minor, backend, major,
+                            minor == kAnyMinor ? "x" : std::to_string(minor))};
+}
+
+Status clear_memory(const Result<DeviceInfo>& device, std::byte* memory, std::size_t bytes,
                     deuce_stream stream) {
-  const DeviceScope scope(device.id);
+  if (!device.ok()) return device.status();
+  const DeviceScope scope(device.value().id);
   if (!scope.status().ok()) return scope.status();
   return cuda_status(cudaMemsetAsync(memory, 0, bytes, reinterpret_cast<cudaStream_t>(stream)),
                      "cudaMemsetAsync");

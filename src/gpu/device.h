@@ -21,8 +21,12 @@ struct DeviceInfo {
 /// driver or a device.
 Result<DeviceInfo> query_device(int id, const char* backend);
 
-/// Clears device memory on the stream.
-Status clear_memory(const DeviceInfo& device, std::byte* memory, std::size_t bytes,
+/// The same, and NO_DEVICE for another compute capability. `minor` kAnyMinor: any.
+inline constexpr int kAnyMinor = -1;
+Result<DeviceInfo> query_device(int id, const char* backend, int major, int minor);
+
+/// Clears memory of a device on the stream; hands on why there is no device.
+Status clear_memory(const Result<DeviceInfo>& device, std::byte* memory, std::size_t bytes,
                     deuce_stream stream);
 
 /// Makes a device current and restores the former one.

@@ -7,11 +7,9 @@
 #include <memory>
 #include <utility>
 
-#include "gpu/cuda_status.h"
-#include "gpu/device.h"
+#include "gpu/gpu_plan.h"
 #include "gpu/hopper_launch.h"
 #include "gpu/hopper_params.h"
-#include "gpu/mapped_fault_word.h"
 #include "gpu/tensor_map.h"
 
 namespace deuce {
@@ -45,15 +43,7 @@ int workers_of(const Problem& problem, const DeviceInfo& device) {
 }
 
 Result<DeviceInfo> find_device(const Problem& problem) {
-  Result<DeviceInfo> device = query_device(problem.device_id, "hopper");
-  if (!device.ok()) return device;
-  const DeviceInfo& info = device.value();
-  if (info.major != 9 || info.minor != 0) {
-    return Status{DEUCE_NO_DEVICE, "device_id",
-                  fmt::format("device {} is {} (compute capability {}.{}): hopper needs 9.0",
-                              info.id, info.name, info.major, info.minor)};
-  }
-  return device;
+  return query_device(problem.device_id, "hopper", 9, 0);
 }
 
 Status check_hopper(const Problem& problem) {
@@ -61,23 +51,14 @@ Status check_hopper(const Problem& problem) {
   return find_device(problem).status();
 }
 
-class HopperPlan final : public BackendPlan {
+class HopperPlan final : public GpuPlan {
  public:
   HopperPlan(const Problem& problem, const DeviceInfo& device)
-      : problem_(problem),
-        device_(device),
+      : GpuPlan(problem, device),
         shape_(shape_of(problem)),
         workers_(workers_of(problem, device)) {}
 
-  Status prepare() {
-    const DeviceScope scope(device_.id);
-    if (!scope.status().ok()) return scope.status();
-    if (Status bad = cuda_status(functions_of(shape_).prepare(), "cudaFuncSetAttribute");
-        !bad.ok()) {
-      return bad;
-    }
-    return fault_.allocate();
-  }
+  Status prepare() { return GpuPlan::prepare(functions_of(shape_).prepare); }
 
   WorkspaceNeed workspace() const override {
     const hopper::WorkspaceParts parts = hopper::workspace_parts(config(), workers_);
@@ -87,7 +68,7 @@ class HopperPlan final : public BackendPlan {
   Status run(const Call& call, std::byte* workspace, deuce_stream stream) const override {
     if (Status bad = hopper::check_call(problem_, call); !bad.ok()) return bad;
     hopper::Params params = hopper::make_params(config(), problem_, call, workers_, workspace);
-    params.fault = fault_.device();
+    params.fault = fault_word();
     Status status =
         encode_tensor_map(hopper::map_spec(config(), problem_, call, false), params.k_map);
     if (!status.ok()) return status;
@@ -96,11 +77,7 @@ class HopperPlan final : public BackendPlan {
     const DeviceScope scope(device_.id);
     if (!scope.status().ok()) return scope.status();
     auto* cuda_stream = reinterpret_cast<cudaStream_t>(stream);
-    if ((problem_.flags & DEUCE_FLAG_WORKSPACE_KEPT) == 0) {
-      const cudaError_t error = cudaMemsetAsync(
-          workspace, 0, hopper::workspace_parts(config(), workers_).control_bytes, cuda_stream);
-      if (error != cudaSuccess) return cuda_status(error, "cudaMemsetAsync");
-    }
+    if (Status bad = clear_control(workspace, cuda_stream); !bad.ok()) return bad;
     return cuda_status(
         functions_of(shape_).launch(params, {.workers = workers_, .stream = cuda_stream}),
         "kernel launch");
@@ -117,32 +94,21 @@ class HopperPlan final : public BackendPlan {
         hopper::box_rows_of(problem_), device_.name);
   }
 
-  bool take_fault(deuce_fault& fault) const override { return fault_.take(fault); }
-
  private:
   const Config& config() const { return kShapes[static_cast<std::size_t>(shape_)]; }
 
-  Problem problem_;
-  DeviceInfo device_;
   int shape_;
   int workers_;
-  MappedFaultWord fault_;
 };
 
 Result<std::unique_ptr<BackendPlan>> create_hopper(const Problem& problem) {
   if (Status bad = hopper::check_problem(problem); !bad.ok()) return bad;
-  Result<DeviceInfo> device = find_device(problem);
-  if (!device.ok()) return device.status();
-  auto plan = std::make_unique<HopperPlan>(problem, device.value());
-  if (Status bad = plan->prepare(); !bad.ok()) return bad;
-  return std::unique_ptr<BackendPlan>(std::move(plan));
+  return create_gpu_plan<HopperPlan>(problem, find_device(problem));
 }
 
 Status clear_on_device(const Problem& problem, std::byte* memory, std::size_t bytes,
                        deuce_stream stream) {
-  Result<DeviceInfo> device = find_device(problem);
-  if (!device.ok()) return device.status();
-  return clear_memory(device.value(), memory, bytes, stream);
+  return clear_memory(find_device(problem), memory, bytes, stream);
 }
 
 constexpr BackendEntry kHopper{.id = Backend::hopper,

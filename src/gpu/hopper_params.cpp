@@ -15,10 +15,6 @@ namespace {
 constexpr int64_t kMaxKeys = int64_t{1} << 29;  // positions and windows then add up in 32 bits
 constexpr double kLog2OfE = 1.4426950408889634;
 
-std::size_t round_up(std::size_t bytes) {
-  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
-}
-
 OutElement out_element(DType type) {
   if (type == DType::f32) return OutElement::f32;
   return type == DType::bf16 ? OutElement::bf16 : OutElement::half;
@@ -150,12 +146,13 @@ WorkspaceParts workspace_parts(const Config& shape, int workers) {
   const auto slots = static_cast<std::size_t>(2 * workers);
   const auto rows = slots * static_cast<std::size_t>(shape.rows());
   WorkspaceParts parts;
-  parts.control_bytes =
-      round_up(3 * static_cast<std::size_t>(workers * shape.attend_warps()) * sizeof(uint32_t));
+  parts.control_bytes = workspace_aligned(
+      3 * static_cast<std::size_t>(workers * shape.attend_warps()) * sizeof(uint32_t));
   parts.partials = parts.control_bytes;
   parts.partial_rows =
-      parts.partials + round_up(rows * static_cast<std::size_t>(shape.head_dim) * sizeof(float));
-  parts.total = parts.partial_rows + round_up(rows * 2 * sizeof(float));
+      parts.partials +
+      workspace_aligned(rows * static_cast<std::size_t>(shape.head_dim) * sizeof(float));
+  parts.total = parts.partial_rows + workspace_aligned(rows * 2 * sizeof(float));
   return parts;
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernel/blackwell/config.h"
 #include "kernel/combine.h"
+#include "plan/limits.h"
 #include "plan/names.h"
 
 namespace deuce {
@@ -13,11 +14,6 @@ namespace {
 
 constexpr int64_t kMaxPosition = int64_t{1} << 31;
 constexpr int64_t kMaxStride = int64_t{1} << 39;  // elements: tensor maps hold 2^40 bytes
-constexpr std::size_t kAlignment = 256;
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 Status check_shape(const Problem& problem) {
   if (problem.head_dim_qk != problem.head_dim_v ||
@@ -136,11 +132,12 @@ BlackwellPlan plan_blackwell(const Problem& problem, int workers) {
   plan.partials = partial_map(plan.shape, {.max_batch = problem.max_batch,
                                            .max_q_len = problem.max_q_len,
                                            .max_kv_len = problem.max_kv_len});
-  plan.counter_bytes = aligned(static_cast<std::size_t>(plan.partials.counter_count()) * 4);
+  plan.counter_bytes =
+      workspace_aligned(static_cast<std::size_t>(plan.partials.counter_count()) * 4);
   // Under split_kv_len each block stages a piece before it joins the tree.
   const int64_t slots = plan.partials.slot_count() + (plan.partials.tree ? workers : 0);
   const int64_t floats = partial_floats(blackwell::partial_rows(plan.shape), problem.head_dim_v);
-  plan.partial_bytes = aligned(static_cast<std::size_t>(slots * floats) * 4);
+  plan.partial_bytes = workspace_aligned(static_cast<std::size_t>(slots * floats) * 4);
   return plan;
 }
 

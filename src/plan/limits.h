@@ -3,6 +3,7 @@
 // Within them every product of two counts fits in 64 bits, and a key position fits in int32.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace deuce {
@@ -20,5 +21,10 @@ inline constexpr int32_t kMaxScoreSlots = 3;
 inline constexpr int64_t kMaxRows = INT32_MAX;
 inline constexpr int64_t kMaxParts = int64_t{1} << 40;
 inline constexpr std::size_t kWorkspaceAlignment = 256;
+
+/// Bytes of a workspace part, rounded up so that the next part is aligned.
+constexpr std::size_t workspace_aligned(std::size_t bytes) {
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
 
 }  // namespace deuce

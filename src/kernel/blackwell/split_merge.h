@@ -64,7 +64,7 @@ class SplitMerge {
     for (int32_t row = warp_; row < item.rows; row += 4) {
       const float right_max = machine_.load_global(from.max + row);
       const float left_max = copy ? kNoKey : machine_.load_global(to.max + row);
-      const float max = right_max > left_max ? right_max : left_max;
+      const float max = merge_max(left_max, right_max);
       const float left_weight = merge_weight(machine_, left_max, max);
       const float right_weight = merge_weight(machine_, right_max, max);
       const float sum = weighed(left_max, left_weight, to.sum + row) +
