@@ -113,12 +113,15 @@ using ScoreHead = void (*)(const ScoreInput&, int, const std::byte* const*, ptrd
 /// The unrolled variants are the head dims 64, 96, 128, 192 and 256.
 template <DType kType>
 ScoreHead score_function(int steps) {
-  switch (steps * 2 * kLanes) {
-    case 64: return score_head<kType, 64 / (2 * kLanes)>;
-    case 96: return score_head<kType, 96 / (2 * kLanes)>;
-    case 128: return score_head<kType, 128 / (2 * kLanes)>;
-    case 192: return score_head<kType, 192 / (2 * kLanes)>;
-    case 256: return score_head<kType, 256 / (2 * kLanes)>;
-    default: return score_head<kType, 0>;
+  if constexpr (kUnrollSteps) {
+    switch (steps * 2 * kLanes) {
+      case 64: return score_head<kType, 64 / (2 * kLanes)>;
+      case 96: return score_head<kType, 96 / (2 * kLanes)>;
+      case 128: return score_head<kType, 128 / (2 * kLanes)>;
+      case 192: return score_head<kType, 192 / (2 * kLanes)>;
+      case 256: return score_head<kType, 256 / (2 * kLanes)>;
+      default: break;
+    }
   }
+  return score_head<kType, 0>;
 }

@@ -12,6 +12,7 @@ using Shorts = hn::Repartition<uint16_t, Floats>;  // twice the lanes
 using Vec = hn::Vec<Floats>;
 
 inline constexpr int kLanes = HWY_LANES(float);
+inline constexpr bool kUnrollSteps = true;
 inline constexpr Floats kFloats;
 inline constexpr Words kWords;
 inline constexpr Shorts kShorts;

@@ -7,6 +7,7 @@ struct Vec {
 };
 
 inline constexpr int kLanes = 4;
+inline constexpr bool kUnrollSteps = false;  // nothing is kept in registers here
 
 template <class Op>
 inline Vec each_lane(const Op& op) {

@@ -6,6 +6,7 @@ DEUCE_LIBRARY names it. The list of symbols is the list of functions in deuce.h.
 import ctypes
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
@@ -50,6 +51,12 @@ class Library(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                               env={**os.environ, "LD_BIND_NOW": "1"})
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "looks for an instruction of x86")
+    def test_cpu_kernels_fetch_ahead(self):
+        # A compiler that drops the fetches changes no result and halves the speed.
+        code = output_of("objdump", "-d", "--no-show-raw-insn", LIBRARY)
+        self.assertGreater(len(re.findall(r"\bprefetcht1\b", code)), 1000)
 
     def test_version_is_that_of_the_project(self):
         library = ctypes.CDLL(LIBRARY)
