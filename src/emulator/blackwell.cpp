@@ -12,15 +12,18 @@
 namespace deuce::emulator {
 namespace {
 
-const BlackwellVariant* find(int head_dim, int score_slots, bool bf16, bool strict_order) {
+const BlackwellVariant* find(int head_dim, int score_slots, bool bf16, bool strict_order,
+                             int kv_slots) {
   static const std::vector<BlackwellVariant> table = [] {
     std::vector<BlackwellVariant> list = blackwell_variants_64();
     for (BlackwellVariant& variant : blackwell_variants_128()) list.push_back(std::move(variant));
+    for (BlackwellVariant& variant : blackwell_variants_rings()) list.push_back(std::move(variant));
     return list;
   }();
   for (const BlackwellVariant& variant : table) {
     if (variant.head_dim == head_dim && variant.score_slots == score_slots &&
-        variant.bf16 == bf16 && variant.strict_order == strict_order) {
+        variant.bf16 == bf16 && variant.strict_order == strict_order &&
+        variant.kv_slots == kv_slots) {
       return &variant;
     }
   }
@@ -29,16 +32,17 @@ const BlackwellVariant* find(int head_dim, int score_slots, bool bf16, bool stri
 
 }  // namespace
 
-const KernelSpec* blackwell_spec(int head_dim, int score_slots, bool bf16) {
-  const BlackwellVariant* variant = find(head_dim, score_slots, bf16, false);
+const KernelSpec* blackwell_spec(int head_dim, int score_slots, bool bf16, int kv_slots) {
+  const BlackwellVariant* variant = find(head_dim, score_slots, bf16, false, kv_slots);
   return variant == nullptr ? nullptr : &variant->spec;
 }
 
 RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const Call& call,
                         std::byte* workspace, const Options& options, FaultWord* fault) {
   RunResult result;
-  const BlackwellVariant* variant = find(problem.head_dim_v, plan.score_slots,
-                                         problem.kv_type == DType::bf16, options.strict_order);
+  const BlackwellVariant* variant =
+      find(problem.head_dim_v, plan.score_slots, problem.kv_type == DType::bf16,
+           options.strict_order, options.kv_slots);
   if (variant == nullptr) {
     result.report.add({"launch", Severity::error, "", "this configuration is not compiled"});
     return result;

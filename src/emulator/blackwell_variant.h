@@ -45,6 +45,7 @@ BlackwellVariant blackwell_variant() {
           kConfig.score_slots,
           kConfig.bf16,
           kConfig.strict_order,
+          kConfig.kv_slots,
           blackwell_kernel_spec<kConfig>(),
           [](Machine& machine, const blackwell::Params& params) {
             blackwell::decode_kernel<kConfig>(machine, params);

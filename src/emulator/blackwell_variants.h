@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled Blackwell configurations of the emulator, one file per head dimension so that they
-// build side by side. Rows: score slots 1, 2, 3 and both 16-bit types, and two that do not rely on
-// the order of the tensor pipe.
+// The compiled Blackwell configurations of the emulator, several files so that they build side by
+// side. Rows: score slots 1, 2, 3 and both 16-bit types, two that do not rely on the order of the
+// tensor pipe, and for explorations those with a K/V ring of 2 to 6 tiles.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,15 @@ namespace deuce::emulator {
 struct BlackwellVariant {
   int head_dim, score_slots;
   bool bf16, strict_order;
+  int kv_slots;  // 0 = as many as fit
   KernelSpec spec;
   void (*run)(Machine&, const blackwell::Params&);
 };
 
 std::vector<BlackwellVariant> blackwell_variants_64();
 std::vector<BlackwellVariant> blackwell_variants_128();
+std::vector<BlackwellVariant> blackwell_variants_rings();
+
+inline constexpr int kFewestTiles = 2, kMostTiles = 6;  // of the rings explored
 
 }  // namespace deuce::emulator

@@ -250,9 +250,13 @@ double Block::execute(Warp& warp, const Group& group) {
         if (barrier.init_warp == warp.index) barrier.init_fenced = true;
       }
       break;
-    case OpKind::prefetch:
-    case OpKind::fence_before:
-    case OpKind::fence_after: break;
+    case OpKind::fence_before:  // this warp's retired loads and stores go with its next signals
+      for (const Component own : {loads_component(warp.index), stores_component(warp.index)}) {
+        warp.clock.t[tensor_index(own)] = warp.clock.k[static_cast<std::size_t>(own)];
+      }
+      break;
+    case OpKind::fence_after: warp.after_fence = warp.clock.t; break;
+    case OpKind::prefetch: break;
     case OpKind::mma_sync:
     case OpKind::load_matrices:
       fault("unsupported", &warp, group.first, "this operation has no emulator model yet");

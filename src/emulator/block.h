@@ -52,6 +52,7 @@ struct Warp {
   int32_t mark_block = -1, expected_block = -1;
   int registers = 0;
   int mma_lane = -1;
+  TensorOrder after_fence{};  // tcgen05 operations of others, known at the last fence_after_sync
 };
 
 struct BarrierState {
@@ -191,6 +192,7 @@ class Block {
   std::string blocked_line(const Warp& warp) const;
   std::vector<Role> suppliers(const Warp& warp) const;
   std::string wait_cycle() const;
+  void check_observed(const BarrierState& barrier);
 
   Grid& grid_;
   const Launch& launch_;

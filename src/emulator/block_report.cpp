@@ -40,6 +40,10 @@ std::pair<const char*, std::string> classify(Conflict conflict, const AccessReco
                                              const AccessRecord& other) {
   const bool same_warp = mine.warp == other.warp;
   switch (conflict) {
+    case Conflict::no_tensor_fence:
+      return {"H14", "tcgen05 work of another thread is handed over without tcgen05 fences"};
+    case Conflict::no_read_fence:
+      return {"H4", "the async proxy overwrites what a generic load has read, without fence_async"};
     case Conflict::uninitialised: return {"H5", "read before anything was written there"};
     case Conflict::read_after_write:
       if (other.kind == OpKind::tensor_store) {
@@ -136,10 +140,15 @@ void Block::clash(const Clash& found, uint32_t record, bool tensor) {
   }
   const AccessRecord& other = shadow_.record(found.record);
   const auto [check, sentence] = classify(found.conflict, mine, other);
+  Severity severity = Severity::error;
+  if (found.conflict == Conflict::no_tensor_fence && !options_.strict) severity = Severity::note;
+  if (found.conflict == Conflict::no_read_fence) {
+    severity = options_.strict ? Severity::review : Severity::note;
+  }
   fault(check, nullptr, nullptr,
         fmt::format("{}: {}\n{}\n{}", where, sentence, describe(mine, "access"),
                     describe(other, "against")),
-        Severity::error, where);
+        severity, where);
 }
 
 std::string Block::blocked_line(const Warp& warp) const {
@@ -163,6 +172,11 @@ std::string Block::blocked_line(const Warp& warp) const {
                         registers_free_);
   } else {
     line += fmt::format("at a {} {}", mnemonic(call.kind), call.index);
+    for (const Edge& edge : kernel_.edges) {
+      const int slot = call.index - edge.first_id;
+      const bool is_edge = call.kind == OpKind::sync_named && edge.kind == EdgeKind::named;
+      if (is_edge && slot >= 0 && slot < edge.slots) line += fmt::format(", {}", edge.name);
+    }
   }
   line += fmt::format("  {}:{}", file_name(call.site.file), call.site.line);
   if (warp.kv_block >= 0) line += fmt::format(", block {}", warp.kv_block);
@@ -244,6 +258,26 @@ std::string Block::wait_for_graph() const {
   return out;
 }
 
+// A commit or a copy must find its block alive, so somebody has to see its last phase.
+void Block::check_observed(const BarrierState& barrier) {
+  if (barrier.edge < 0 || barrier.phase == 0) return;
+  const Edge& edge = kernel_.edges[static_cast<std::size_t>(barrier.edge)];
+  const bool asynchronous = std::any_of(
+      edge.arrives.begin(), edge.arrives.end(),
+      [](const Arrival& arrival) { return arrival.by == By::commit || arrival.by == By::bytes; });
+  if (!asynchronous) return;
+  for (const Warp& warp : warps_) {
+    const auto w = static_cast<std::size_t>(warp.index);
+    if (warp.role != edge.waits || barrier.observed[w] >= barrier.phase - 1) continue;
+    fault("H11", nullptr, nullptr,
+          fmt::format("{} completes phase {} by an asynchronous operation, and {} leaves without "
+                      "having seen it",
+                      barrier_name(barrier), barrier.phase - 1, warp_name(warp.index)),
+          Severity::error, std::string(edge.name));
+    return;
+  }
+}
+
 void Block::check_exit() {
   if (tensor_columns_ != 0) {
     fault("H11", nullptr, nullptr,
@@ -251,6 +285,7 @@ void Block::check_exit() {
           Severity::error, "tensor memory");
   }
   for (const BarrierState& barrier : barriers_) {
+    check_observed(barrier);
     if (barrier.pending == barrier.expected && barrier.bytes == 0) continue;
     const Edge* edge =
         barrier.edge < 0 ? nullptr : &kernel_.edges[static_cast<std::size_t>(barrier.edge)];

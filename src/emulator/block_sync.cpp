@@ -36,6 +36,8 @@ const Clock& Block::released(const Warp& warp, uint32_t mask) {
   limit(scratch_.f[static_cast<std::size_t>(w)], covered);
   limit(scratch_.k[static_cast<std::size_t>(loads_component(w))], warp.synced_loads);
   limit(scratch_.k[static_cast<std::size_t>(stores_component(w))], warp.synced_stores);
+  limit(scratch_.t[tensor_index(loads_component(w))], warp.synced_loads);
+  limit(scratch_.t[tensor_index(stores_component(w))], warp.synced_stores);
   return scratch_;
 }
 

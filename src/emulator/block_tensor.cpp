@@ -99,7 +99,7 @@ double Block::tensor_access(Warp& warp, const Group& group) {
   note.columns = count;
   const uint32_t record = shadow_.add_record(note);
   const Component component = writes ? stores_component(warp.index) : loads_component(warp.index);
-  const Accessor by{&warp.clock, component, warp.sequence, record};
+  const Accessor by{&warp.clock, component, warp.sequence, record, false, false, &warp.after_fence};
   clash(writes ? shadow_.write_tensor(1u << quarter, column, count, by)
                : shadow_.read_tensor(1u << quarter, column, count, by),
         record, true);
@@ -225,8 +225,9 @@ double Block::mma(Warp& warp, const Group& group) {
   note.column = call.column;
   note.columns = columns;
   const uint32_t record = shadow_.add_record(note);
-  const Accessor by{&warp.clock, stream_component(static_cast<int>(stream)), epoch, record, true,
-                    false};
+  const Accessor by{
+      &warp.clock,      stream_component(static_cast<int>(stream)), epoch, record, true, false,
+      &warp.after_fence};
   if (from_tensor) {
     clash(shadow_.read_tensor(kAllQuarters, call.a_column, 8, by), record, true);
   } else {
@@ -325,8 +326,9 @@ double Block::commit(Warp& warp, const Group& group) {
   async.barrier = index;
   async.clock = warp.clock;
   for (std::size_t s = 0; s < streams_.size(); ++s) {
-    async.clock.k[static_cast<std::size_t>(stream_component(static_cast<int>(s)))] =
-        streams_[s].epoch;
+    const Component stream = stream_component(static_cast<int>(s));
+    async.clock.k[static_cast<std::size_t>(stream)] = streams_[s].epoch;
+    async.clock.t[tensor_index(stream)] = streams_[s].epoch;  // a commit implies the fence before
   }
   const Timing& timing = grid_.timing();
   const double done = std::max(pipe_free_, grid_.now());

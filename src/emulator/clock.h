@@ -33,22 +33,35 @@ constexpr Component phases_component(int barrier) {
 }
 inline constexpr int kComponents = 3 * kMaxWarps + kMaxStreams + 2 * kMaxBarriers;
 
+/// tcgen05 operations: loads and stores of each warp, and the streams of the tensor pipe.
+inline constexpr int kTensorComponents = 2 * kMaxWarps + kMaxStreams;
+using TensorOrder = std::array<uint32_t, kTensorComponents>;
+constexpr bool is_tensor_component(Component component) {
+  return component >= kMaxWarps && component < kMaxWarps + kTensorComponents;
+}
+constexpr std::size_t tensor_index(Component component) {
+  return static_cast<std::size_t>(component - kMaxWarps);
+}
+
 /// What a block knows of the warps of another block.
 struct Foreign {
   int block;
   std::array<uint32_t, kMaxWarps> warps;
 };
 
-/// The three vectors of an actor: causality, visibility of generic writes, and generic accesses
-/// that the async proxy may see. A completion of an asynchronous operation carries `k` only.
+/// The vectors of an actor: causality, visibility of generic writes, generic accesses that the
+/// async proxy may see, and tcgen05 operations that their thread has fenced before it signalled. A
+/// completion of an asynchronous operation carries `k` and `t` only.
 struct Clock {
   std::array<uint32_t, kComponents> k{};
   std::array<uint32_t, kMaxWarps> c{};
   std::array<uint32_t, kMaxWarps> f{};
+  TensorOrder t{};
   std::vector<Foreign> foreign;
 
   void join_order(const Clock& other) {
     for (int i = 0; i < kComponents; ++i) k[i] = std::max(k[i], other.k[i]);
+    for (int i = 0; i < kTensorComponents; ++i) t[i] = std::max(t[i], other.t[i]);
   }
   void join(const Clock& other) {
     join_order(other);

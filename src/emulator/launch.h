@@ -79,6 +79,7 @@ struct Options {
   RunName run;
   bool strict = false;        // ptx-strict: only what the ISA text promises
   bool strict_order = false;  // the variant of the kernel that does not rely on the pipe's order
+  int kv_slots = 0;           // the variant with that many K/V tiles; 0 = as many as fit
   bool values = true;         // false: protocol and time only
   Band band = Band::best;
   OpFilter* filter = nullptr;

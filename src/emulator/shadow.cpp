@@ -13,6 +13,17 @@ bool ordered(const Mark& mark, const Clock& clock) {
   return clock.k[static_cast<std::size_t>(mark.component)] >= mark.epoch;
 }
 
+/// Whether a tcgen05 operation of another thread lacks the fences that order it before this one.
+bool lacks_tensor_fence(const Mark& mark, const Accessor& by) {
+  if (by.tensor_order == nullptr || !is_tensor_component(mark.component)) return false;
+  const bool both_streams =
+      mark.component >= stream_component(0) && by.component >= stream_component(0);
+  const bool same_warp =
+      both_streams || (mark.component < stream_component(0) && by.component < stream_component(0) &&
+                       mark.component % kMaxWarps == by.component % kMaxWarps);
+  return !same_warp && (*by.tensor_order)[tensor_index(mark.component)] < mark.epoch;
+}
+
 /// Which 4-byte words of cell `cell` the range touches.
 uint8_t words_of(uint32_t cell, uint32_t address, uint32_t bytes) {
   const uint32_t begin = std::max(cell * 16, address) - cell * 16;
@@ -66,6 +77,8 @@ Conflict Shadow::read(Cell& cell, uint8_t words, const Accessor& by, uint32_t* o
       const auto warp = static_cast<std::size_t>(last.component);
       if (by.generic_proxy && by.clock->c[warp] < last.epoch) conflict = Conflict::not_visible;
       if (by.async_proxy && by.clock->f[warp] < last.epoch) conflict = Conflict::no_proxy_fence;
+    } else if (lacks_tensor_fence(last, by)) {
+      conflict = Conflict::no_tensor_fence;
     }
   }
   note_read(cell, words, by);
@@ -77,6 +90,19 @@ Conflict Shadow::write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* 
   const auto clashes = [&](const Mark& mark) {
     return mark.component >= 0 && (mark.words & words) != 0 && !ordered(mark, *by.clock);
   };
+  // What is ordered may still lack a fence: of two threads' tcgen05 operations, or of the proxies.
+  const auto judge_fences = [&](const Mark& mark, bool is_read) {
+    if (conflict != Conflict::none || mark.component < 0 || (mark.words & words) == 0) return;
+    if (lacks_tensor_fence(mark, by)) {
+      conflict = Conflict::no_tensor_fence;
+    } else if (is_read && by.async_proxy && mark.component < kMaxWarps &&
+               by.clock->f[static_cast<std::size_t>(mark.component)] < mark.epoch) {
+      conflict = Conflict::no_read_fence;
+    } else {
+      return;
+    }
+    *other = mark.record;
+  };
   if (clashes(cell.write)) {
     conflict = Conflict::write_after_write;
     *other = cell.write.record;
@@ -87,17 +113,20 @@ Conflict Shadow::write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* 
     conflict = Conflict::no_proxy_fence;
     *other = cell.write.record;
   }
+  judge_fences(cell.write, false);
   for (Mark& read : cell.reads) {
     if (clashes(read)) {
       conflict = Conflict::write_after_read;
       *other = read.record;
     }
+    judge_fences(read, true);
     if (words == 15) read.component = -1;
   }
   if (!more_reads_.empty()) {
     const auto more = more_reads_.find(&cell);
     if (more != more_reads_.end()) {
       for (const Mark& read : more->second) {
+        judge_fences(read, true);
         if (!clashes(read)) continue;
         conflict = Conflict::write_after_read;
         *other = read.record;

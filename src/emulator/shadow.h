@@ -36,6 +36,8 @@ struct Accessor {
   uint32_t record;
   bool async_proxy = false;    // shared memory only
   bool generic_proxy = false;  // a thread's own load or store
+  // Tensor memory only: tcgen05 operations of other threads that a fence has ordered before it.
+  const TensorOrder* tensor_order = nullptr;
 };
 
 /// The last access of one component to a cell.
@@ -48,6 +50,8 @@ struct Mark {
 
 enum class Conflict : uint8_t {
   none,
+  no_tensor_fence,   // tcgen05 operations of two threads, ordered but not by tcgen05 fences
+  no_read_fence,     // generic read, asynchronous overwrite, ordered but no proxy fence between
   uninitialised,     // read of a cell nobody wrote
   read_after_write,  // not ordered behind the last write
   not_visible,       // ordered, but the generic write is not visible to a generic read

@@ -63,6 +63,7 @@ void attend_tiles(Machine& machine, Storage& shared, int stages) {
     machine.at_block(tile);
     machine.wait(shared.arrived[stage], tile / stages);
     EXPECT_EQ(machine.load_shared(shared.tiles[stage][machine.lane()]), tile);
+    machine.fence_async();
     machine.sync_warp();
     if (machine.elect()) machine.arrive(shared.released[stage]);
     machine.sync_warp();

@@ -3,6 +3,7 @@
 // found and what was explored. Exits 0 only when the verdict is clean.
 #include "emulator/check.h"
 
+#include "emulator/explore_decode.h"
 #include "emulator/timing_report.h"
 
 #include <CLI/CLI.hpp>
@@ -22,7 +23,7 @@ struct CheckOptions {
   int64_t kv_len = 1000;
   int32_t rows = 16, batch = 1, q_len = 1;
   int64_t seed = 1;
-  bool timing = false;
+  bool timing = false, explore = false;
 };
 
 constexpr const char* kExplanation =
@@ -93,8 +94,40 @@ Result<ExitCode> predict(const CheckOptions& options) {
   return ExitCode::ok;
 }
 
+/// Every interleaving of the kernel within small bounds.
+ExitCode explore() {
+  constexpr uint64_t kStateLimit = 20'000'000;  // of one program: above, the answer is incomplete
+  fmt::print("programs    recorded from the kernel: blackwell, head dim 64, bf16\n");
+  fmt::print("bounds      {}\n", emulator::kExploreBounds);
+  ExitCode worst = ExitCode::ok;
+  for (int slots = 1; slots <= 3 && worst == ExitCode::ok; ++slots) {
+    const emulator::ExploreSummary found =
+        emulator::explore_decode(slots, kStateLimit, [] { return !interrupted(); });
+    fmt::print("{} slot{}     {} programs, {} states, at most {} in one: {}\n", slots,
+               slots == 1 ? " " : "s", found.cases, found.states, found.most_states,
+               found.clean() ? "complete, no violation"
+               : found.violation.kind.empty()
+                   ? fmt::format("incomplete, {} programs ended", found.complete)
+                   : found.violation.kind);
+    if (!found.violation.kind.empty()) {
+      fmt::print("  {}\n  {}\n", found.last.text(), found.violation.text);
+      worst = ExitCode::hazard;
+    } else if (!found.clean()) {
+      worst = interrupted() ? ExitCode::interrupted : ExitCode::incomplete;
+    }
+  }
+  fmt::print("verdict     {}\n", worst == ExitCode::ok       ? "complete within bounds"
+                                 : worst == ExitCode::hazard ? "error"
+                                                             : "incomplete");
+  return worst;
+}
+
 Result<ExitCode> check(const CheckOptions& options) {
   if (options.timing) return predict(options);
+  if (options.explore) {
+    catch_interrupt();
+    return explore();
+  }
   emulator::CheckSettings settings = options.settings;
   settings.seed = static_cast<uint64_t>(options.seed);
   settings.spec.bf16 = options.type == "bf16";
@@ -160,6 +193,8 @@ void add_check(CLI::App& app, Action& action) {
   command.add_flag("--strict", settings.strict, "assume only what the PTX text promises");
   command.add_flag("--strict-order", settings.strict_order,
                    "the kernel that waits for PV before QK reuses its slot");
+  command.add_flag("--explore", options->explore,
+                   "instead, every interleaving of the kernel within small bounds");
   command.add_flag("--timing", options->timing,
                    "predict cycles for 1, 2 and 3 slots instead (simulated)");
   command.footer(kExplanation);

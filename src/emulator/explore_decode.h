@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bounds within which the Blackwell kernel is explored, and the recordings to explore.
+// Used by `deuce check --explore` and tests/explore.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "emulator/explore.h"
+#include "emulator/schedule.h"
+
+namespace deuce::emulator {
+
+inline constexpr int kMostBlocks = 5;  // KV blocks of an item
+inline constexpr const char* kExploreBounds =
+    "1 to 5 KV blocks an item, rings of 2 to 6 tiles, one and two items, whole and cut;\n"
+    "            every choice of blocks that rescale up to 4 tiles, none and all of them above;\n"
+    "            one of the four lane quarters, two up to 3 tiles";
+
+/// One program to explore: head dimension 64, one CTA.
+struct ExploreCase {
+  int score_slots = 2, kv_slots = 4;
+  std::vector<int> blocks{3};    // KV blocks of each item
+  uint32_t rescale[2] = {0, 0};  // bit n: the n-th block that may rescale does; even, odd quarters
+  int quarters = 1;              // of the four groups of 32 rows
+  int splits = 0;                // parts of each item; 0: items are whole
+  Part part = Part::tiles;
+  std::string text() const;
+};
+
+/// All cases: 1 to 5 blocks, 2 to 6 ring tiles, 1 to 3 slots.
+std::vector<ExploreCase> explore_cases(int score_slots);
+
+/// Records the kernel; the run only fixes who came first, which a program must not depend on.
+Recording record_decode(const ExploreCase& what, const RunName& run);
+
+struct ExploreSummary {
+  int score_slots = 0, cases = 0, complete = 0;
+  uint64_t states = 0, most_states = 0;
+  ExploreCase last;     // the one with the violation, if any
+  Violation violation;  // the first one ends the exploration
+  bool clean() const { return violation.kind.empty() && complete == cases; }
+};
+
+/// Called before each case; false stops.
+ExploreSummary explore_decode(int score_slots, uint64_t state_limit,
+                              const std::function<bool()>& go_on);
+
+}  // namespace deuce::emulator

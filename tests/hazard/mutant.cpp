@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mutants of the Blackwell kernel; see mutant.h.
+#include "hazard/mutant.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace deuce::test {
+namespace {
+
+using emulator::Finding;
+using emulator::KernelSpec;
+using emulator::Mode;
+using emulator::Op;
+using emulator::OpContext;
+using emulator::OpKind;
+
+class Filter final : public emulator::OpFilter {
+ public:
+  Filter(const KernelSpec& kernel, Spoil spoil) : kernel_(kernel), spoil_(std::move(spoil)) {}
+  bool pass(Op& op, const OpContext& context) override {
+    return !spoil_ || spoil_(op, context, locate(op, context));
+  }
+
+ private:
+  Where locate(const Op& op, const OpContext& context) const {
+    const bool named = op.kind == OpKind::arrive_named || op.kind == OpKind::sync_named;
+    if (!named && op.barrier == nullptr) return {};
+    const auto offset =
+        static_cast<std::size_t>(reinterpret_cast<const std::byte*>(op.barrier) - context.shared);
+    for (const Edge& edge : kernel_.edges) {
+      const auto slots = static_cast<std::size_t>(edge.slots);
+      if (named && edge.kind == EdgeKind::named && op.index >= edge.first_id &&
+          op.index < edge.first_id + edge.slots) {
+        return {&edge, op.index - edge.first_id};
+      }
+      if (!named && edge.kind == EdgeKind::barrier && offset >= edge.offset &&
+          offset < edge.offset + 8 * slots) {
+        return {&edge, static_cast<int>((offset - edge.offset) / 8)};
+      }
+    }
+    return {};
+  }
+  const KernelSpec& kernel_;
+  Spoil spoil_;
+};
+
+const char* name_of(Mode mode) {
+  constexpr const char* kNames[] = {"timed", "eager", "lazy", "random", "adversarial"};
+  return kNames[static_cast<std::size_t>(mode)];
+}
+
+bool is_right(const Finding& finding, const Mutant& mutant) {
+  return std::any_of(mutant.right.begin(), mutant.right.end(), [&](const Expected& expected) {
+    // A deadlock is about no single edge, and names those that warps wait for.
+    const bool about = finding.edge.empty() ? finding.text.find(expected.about) != std::string::npos
+                                            : finding.edge.starts_with(expected.about);
+    return finding.check == expected.check && about;
+  });
+}
+
+}  // namespace
+
+emulator::CaseSpec stimulus() {
+  return {.kv_len = {600, 500, 300, 200, 260, 200}, .num_splits = 2, .growing = true};
+}
+
+emulator::RunResult run_mutant(emulator::DecodeCase& decode, Mode mode, const Mutant& mutant) {
+  decode.problem().score_slots = mutant.slots;
+  const BlackwellPlan plan = plan_blackwell(decode.problem(), 2);
+  Filter filter(*emulator::blackwell_spec(64, mutant.slots, true), mutant.spoil);
+  emulator::Options options;
+  options.run = {mode, mode == Mode::adversarial ? 2 : 0, 5};
+  options.filter = &filter;
+  options.strict = options.strict_order = mutant.strict;
+  options.step_limit = 2'000'000;
+  std::vector<std::byte> workspace(workspace_of(plan).bytes);
+  return emulator::run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
+}
+
+bool is_wait(const Op& op) { return op.kind == OpKind::wait || op.kind == OpKind::sync_named; }
+bool is_arrival(const Op& op) {
+  return op.kind == OpKind::arrive || op.kind == OpKind::commit ||
+         op.kind == OpKind::arrive_expect || op.kind == OpKind::arrive_named;
+}
+
+std::string survivors(const Mutant& mutant) {
+  emulator::DecodeCase decode(stimulus());
+  std::string wrong;
+  for (const Mode mode : kModes) {
+    const emulator::RunResult result = run_mutant(decode, mode, mutant);
+    const auto& findings = result.report.findings();
+    const auto error = std::find_if(findings.begin(), findings.end(), [](const Finding& finding) {
+      return finding.severity == emulator::Severity::error;
+    });
+    const bool found = error != findings.end();
+    if (mutant.right.empty() ? !found : found && is_right(*error, mutant)) continue;
+    wrong += fmt::format(
+        "  {}: {}\n", name_of(mode),
+        !found ? "no error" : fmt::format("{} [{}] {}", error->check, error->edge, error->text));
+  }
+  return wrong;
+}
+
+void expect_caught(const std::vector<Mutant>& mutants) {
+  std::size_t caught = 0, equivalent = 0;
+  for (const Mutant& mutant : mutants) {
+    const std::string wrong = survivors(mutant);
+    EXPECT_EQ(wrong, "") << mutant.name;
+    (mutant.right.empty() ? equivalent : caught) += wrong.empty() ? 1 : 0;
+  }
+  fmt::print("caught {} / total {} / equivalent {}\n", caught, mutants.size(), equivalent);
+}
+
+}  // namespace deuce::test

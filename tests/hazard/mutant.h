@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A mutant of the Blackwell kernel: a filter between kernel and machine that alters or drops
+// operations, and the finding that it must lead to. The kernel is never touched.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/blackwell.h"
+#include "emulator/decode_case.h"
+
+namespace deuce::test {
+
+/// Which edge an operation is about.
+struct Where {
+  const Edge* edge = nullptr;
+  int slot = 0;
+  bool is(std::string_view name) const { return edge != nullptr && edge->name == name; }
+};
+
+/// Alters an operation, or drops it by returning false.
+using Spoil = std::function<bool(emulator::Op&, const emulator::OpContext&, const Where&)>;
+
+/// A finding: its check, and the edge or memory that it must be about or name.
+struct Expected {
+  std::string check, about;
+};
+
+struct Mutant {
+  std::string name = {};
+  Spoil spoil = {};
+  std::vector<Expected> right = {};  // any of these; none = it is equivalent and must find nothing
+  int slots = 2;
+  bool strict = false;  // in the strict mode, on the kernel that waits for the tensor pipe
+};
+
+inline constexpr emulator::Mode kModes[] = {emulator::Mode::timed, emulator::Mode::eager,
+                                            emulator::Mode::lazy, emulator::Mode::random,
+                                            emulator::Mode::adversarial};
+
+/// Six items in two parts each on two blocks: several pieces a block, every ring goes round, every
+/// block of keys asks for a rescale.
+emulator::CaseSpec stimulus();
+
+/// The kernel under one mode; `spoil` may be empty.
+emulator::RunResult run_mutant(emulator::DecodeCase& decode, emulator::Mode mode,
+                               const Mutant& mutant);
+
+bool is_wait(const emulator::Op& op);
+bool is_arrival(const emulator::Op& op);
+
+/// One line a mode that did not end with the right finding; empty when all did.
+std::string survivors(const Mutant& mutant);
+
+/// Runs all mutants and prints caught / total.
+void expect_caught(const std::vector<Mutant>& mutants);
+
+}  // namespace deuce::test
