@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a machine promises, as small kernels of 128 threads: written once, for the emulator and for
+// a Hopper GPU, which must give the same words. Only operations that all machines share.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/machine.h"
+
+namespace deuce::contract {
+
+enum class Operation : uint8_t {
+  phases,          // an mbarrier of 128 arrivals goes round, and orders what lies before it
+  not_before,      // a phase is not complete while an arrival is missing
+  bytes,           // nor while bytes are missing; bytes may come before they are announced
+  box,             // a tensor copy: swizzle, zero fill outside the tensor, over fenced stores
+  named_barriers,  // arrive does not block, sync does, and both hand memory over
+  shuffles         // shuffles and votes
+};
+
+inline constexpr int kThreads = 128;
+inline constexpr uint32_t kTileBytes = 4096;
+inline constexpr int kOutWords = kTileBytes / 4;
+inline constexpr uint32_t kStale = 0xdeadbeefu;  // what a tile holds before a copy
+
+struct Params {
+  TensorMap map;           // of `box`
+  int32_t coordinate[4];   // inner to outer
+  const uint32_t* source;  // of `bytes`: 64 words
+  uint32_t* out;           // kOutWords words
+};
+
+struct Storage {
+  alignas(1024) uint32_t tile[kOutWords];
+  uint32_t words[kThreads];
+  Barrier first, second;
+};
+
+template <class M>
+DEUCE_DEVICE void init(M& machine, Storage& shared, int first, int second) {
+  if (machine.thread() == 0) {
+    machine.init(shared.first, first);
+    machine.init(shared.second, second);
+    machine.fence_barrier_init();
+  }
+  machine.sync_block();
+}
+
+template <class M>
+DEUCE_DEVICE void phases(M& machine, Storage& shared, const Params& params) {
+  init(machine, shared, kThreads, kThreads);
+  const int thread = machine.thread();
+  uint32_t sum = 0;
+  for (Phase phase = 0; phase < 6; ++phase) {
+    machine.store_shared(shared.words[thread], static_cast<uint32_t>(10 * thread + phase));
+    machine.arrive(shared.first);
+    machine.wait(shared.first, phase);
+    sum += machine.load_shared(shared.words[(thread + 1) % kThreads]);
+    machine.arrive(shared.second);
+    machine.wait(shared.second, phase);
+  }
+  machine.store_global(params.out + thread, sum);
+}
+
+template <class M>
+DEUCE_DEVICE void not_before(M& machine, Storage& shared, const Params& params) {
+  init(machine, shared, 2, 1);
+  machine.wait(shared.first, -1);  // the phase before the first has passed
+  const uint32_t early = machine.test(shared.first, 0) ? 1 : 0;
+  machine.sync_block();
+  if (machine.thread() == 0) machine.arrive(shared.first);
+  machine.sync_block();
+  const uint32_t half = machine.test(shared.first, 0) ? 2 : 0;
+  machine.sync_block();
+  if (machine.thread() == 0) machine.arrive(shared.first);
+  machine.sync_warp();
+  machine.wait(shared.first, 0);
+  machine.store_global(params.out + machine.thread(), early | half | 4u);
+}
+
+template <class M>
+DEUCE_DEVICE void bytes(M& machine, Storage& shared, const Params& params) {
+  init(machine, shared, 1, 1);
+  const int thread = machine.thread();
+  if (thread == 0) {
+    machine.arrive_expect(shared.first, 256);
+    machine.copy_bulk(shared.tile, params.source, 128, shared.first);
+  }
+  machine.sync_block();
+  const uint32_t half = machine.test(shared.first, 0) ? 1 : 0;
+  machine.sync_block();
+  if (thread == 0) machine.copy_bulk(shared.tile + 32, params.source + 32, 128, shared.first);
+  machine.sync_warp();
+  machine.wait(shared.first, 0);
+  machine.store_global(params.out + thread, machine.load_shared(shared.tile[thread % 64]));
+  machine.fence_async();
+  machine.sync_block();
+  if (thread == 0) {  // the copy may land before its bytes are announced: the arrival is missing
+    machine.copy_bulk(shared.tile, params.source + 32, 128, shared.first);
+    machine.arrive_expect(shared.first, 128);
+  }
+  machine.sync_warp();
+  machine.wait(shared.first, 1);
+  machine.store_global(params.out + kThreads + thread,
+                       half + machine.load_shared(shared.tile[thread % 32]));
+}
+
+template <class M>
+DEUCE_DEVICE void box(M& machine, Storage& shared, const Params& params) {
+  init(machine, shared, 1, 1);
+  const int thread = machine.thread();
+  for (int i = thread; i < kOutWords; i += kThreads) machine.store_shared(shared.tile[i], kStale);
+  machine.fence_async();
+  machine.sync_block();
+  if (thread == 0) {
+    const int32_t at[4] = {params.coordinate[0], params.coordinate[1], params.coordinate[2],
+                           params.coordinate[3]};
+    machine.arrive_expect(shared.first, kTileBytes);
+    machine.copy_tensor(shared.tile, params.map, at, shared.first);
+  }
+  machine.sync_warp();
+  machine.wait(shared.first, 0);
+  for (int i = thread; i < kOutWords; i += kThreads) {
+    machine.store_global(params.out + i, machine.load_shared(shared.tile[i]));
+  }
+}
+
+template <class M>
+DEUCE_DEVICE void named_barriers(M& machine, Storage& shared, const Params& params) {
+  const int thread = machine.thread();
+  const bool gives = machine.warp() < 2;
+  uint32_t sum = 0;
+  for (uint32_t round = 1; round <= 3; ++round) {
+    if (gives) {
+      machine.store_shared(shared.words[thread], 100 * round + static_cast<uint32_t>(thread));
+      machine.arrive_named(1, kThreads);
+      machine.sync_named(2, kThreads);
+    } else {
+      machine.sync_named(1, kThreads);
+      sum += machine.load_shared(shared.words[thread - 64]);
+      machine.arrive_named(2, kThreads);
+    }
+  }
+  machine.store_global(params.out + thread, sum);
+}
+
+template <class M>
+DEUCE_DEVICE void shuffles(M& machine, const Params& params) {
+  const int lane = machine.lane();
+  const auto value = static_cast<uint32_t>(100 * machine.warp() + lane);
+  uint32_t* out = params.out + 5 * machine.thread();
+  machine.store_global(out, machine.shuffle(value, (lane + 5) % 32));
+  machine.store_global(out + 1, machine.shuffle_xor(value, 9));
+  machine.store_global(out + 2, machine.shuffle_up(value, 3));
+  machine.store_global(out + 3, machine.ballot(lane % 3 == 0));
+  machine.store_global(out + 4, machine.any(lane == 7 && machine.warp() == 2) ? 1u : 0u);
+}
+
+template <class M>
+DEUCE_DEVICE void run(M& machine, Operation operation, const Params& params) {
+  auto& shared = machine.template shared<Storage>();
+  switch (operation) {
+    case Operation::phases: phases(machine, shared, params); break;
+    case Operation::not_before: not_before(machine, shared, params); break;
+    case Operation::bytes: bytes(machine, shared, params); break;
+    case Operation::box: box(machine, shared, params); break;
+    case Operation::named_barriers: named_barriers(machine, shared, params); break;
+    case Operation::shuffles: shuffles(machine, params); break;
+  }
+}
+
+}  // namespace deuce::contract
