@@ -242,7 +242,7 @@ hopper::Params Bench::params_of(int set) const {
   deuce_decode_args args = args_of(set);
   args.score_scale = args.out_scale = 1;
   const int index = hopper::select_shape(spec_.head_dim, hopper::element_of(problem),
-                                         int64_t{spec_.group} * spec_.q_len);
+                                         int64_t{spec_.group} * spec_.q_len, false);
   const hopper::Config& shape = hopper::kShapes[static_cast<std::size_t>(index)];
   hopper::Params params =
       hopper::make_params(shape, problem, args, workers_, reinterpret_cast<std::byte*>(workspace_));
@@ -340,7 +340,7 @@ nlohmann::json Bench::measure(int replays) {
                                          spec_.kv_dtype == DEUCE_E4M3   ? hopper::Element::e4m3
                                          : spec_.kv_dtype == DEUCE_BF16 ? hopper::Element::bf16
                                                                         : hopper::Element::half,
-                                         int64_t{spec_.group} * spec_.q_len);
+                                         int64_t{spec_.group} * spec_.q_len, false);
   const Timing kernel = time_graph(launches, replays, [&](int i, cudaStream_t stream) {
     check(deuce_decode_run(plan_, &args[i % sets_], workspace_, workspace_bytes_,
                            reinterpret_cast<deuce_stream>(stream)),

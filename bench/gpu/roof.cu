@@ -127,7 +127,7 @@ cudaError_t launch_tile_roof(int shape, const hopper::Params& params, int worker
     constexpr RoofLauncher kLaunchers[]{launch_roof_of<kIndex>...};
     return kLaunchers[shape](params, workers, stream);
   }
-  (std::make_integer_sequence<int, static_cast<int>(kShapes.size())>{});
+  (std::make_integer_sequence<int, hopper::kFixedBorders>{});
 }
 
 cudaError_t launch_linear_roof(const void* data, int64_t bytes, int workers, cudaStream_t stream) {

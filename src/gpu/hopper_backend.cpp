@@ -35,7 +35,8 @@ ShapeFunctions functions_of(int shape) {
 
 int shape_of(const Problem& problem) {
   return hopper::select_shape(problem.head_dim_qk, hopper::element_of(problem),
-                              int64_t{problem.group} * problem.max_q_len);
+                              int64_t{problem.group} * problem.max_q_len,
+                              problem.num_splits > 0 || problem.split_kv_len > 0);
 }
 
 int workers_of(const Problem& problem, const DeviceInfo& device) {
@@ -61,7 +62,7 @@ class HopperPlan final : public GpuPlan {
   Status prepare() { return GpuPlan::prepare(functions_of(shape_).prepare); }
 
   WorkspaceNeed workspace() const override {
-    const hopper::WorkspaceParts parts = hopper::workspace_parts(config(), workers_);
+    const hopper::WorkspaceParts parts = hopper::workspace_parts(config(), problem_, workers_);
     return {.bytes = parts.total, .control_bytes = parts.control_bytes};
   }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernel/split_tree.h"
 #include "plan/limits.h"
 #include "plan/names.h"
 
@@ -37,14 +38,6 @@ Status check_types(const Problem& problem) {
 }
 
 Status check_modes(const Problem& problem) {
-  if (problem.num_splits != 0) {
-    return unsupported("num_splits", "num_splits is {}: hopper splits by live lengths; pass 0",
-                       problem.num_splits);
-  }
-  if (problem.split_kv_len != 0) {
-    return unsupported("split_kv_len", "split_kv_len is {}: hopper has no fixed splits yet; pass 0",
-                       problem.split_kv_len);
-  }
   if (problem.score_slots > 1) {
     return unsupported("score_slots", "score_slots is {}: hopper runs with one; pass 0 or 1",
                        problem.score_slots);
@@ -110,7 +103,7 @@ Status check_problem(const Problem& problem) {
                        problem.max_kv_len, kMaxKeys);
   }
   const int64_t rows = int64_t{problem.group} * problem.max_q_len;
-  const int64_t tiles = problem.max_kv_len / kTileTokens + 2;
+  const int64_t tiles = problem.max_kv_len / kTileTokens + 2 + kItemCost;
   const double line = static_cast<double>(problem.max_batch) * problem.num_kv_heads *
                       static_cast<double>(rows / kGroupRows + 1) * static_cast<double>(tiles);
   if (line > 2e9 || rows >= (int64_t{1} << 30)) {
@@ -142,12 +135,25 @@ Element element_of(const Problem& problem) {
   return problem.kv_type == DType::bf16 ? Element::bf16 : Element::half;
 }
 
-WorkspaceParts workspace_parts(const Config& shape, int workers) {
-  const auto slots = static_cast<std::size_t>(2 * workers);
-  const auto rows = slots * static_cast<std::size_t>(shape.rows());
+WorkspaceParts workspace_parts(const Config& shape, const Problem& problem, int workers) {
   WorkspaceParts parts;
+  parts.max_row_tiles = static_cast<int>(
+      (int64_t{problem.group} * problem.max_q_len + shape.rows() - 1) / shape.rows());
+  const int64_t items = int64_t{problem.max_batch} * problem.num_kv_heads * parts.max_row_tiles;
+  int64_t ends = workers;  // counters of items that may be cut
+  if (problem.split_kv_len > 0) {
+    // Tiles count from a box border, up to a tile before the first key.
+    parts.tree_levels = tree_levels((problem.max_kv_len + kTileTokens) / problem.split_kv_len + 1);
+    parts.slots = int64_t{3} * parts.tree_levels * workers;
+  } else if (problem.num_splits > 0) {
+    parts.slots = problem.num_splits > 1 ? items * problem.num_splits : 0;
+    ends = items;
+  } else {
+    parts.slots = int64_t{2} * workers;
+  }
+  const auto rows = static_cast<std::size_t>(parts.slots * shape.rows());
   parts.control_bytes = workspace_aligned(
-      3 * static_cast<std::size_t>(workers * shape.attend_warps()) * sizeof(uint32_t));
+      static_cast<std::size_t>((parts.slots + ends) * shape.attend_warps()) * sizeof(uint32_t));
   parts.partials = parts.control_bytes;
   parts.partial_rows =
       parts.partials +
@@ -203,6 +209,9 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   params.window_left = bound(problem.window_left);
   params.window_right = problem.causal && call.q_len > 1 ? 0 : bound(problem.window_right);
   params.q_len = call.q_len;
+  params.num_splits = problem.num_splits;
+  params.split_tiles = problem.split_kv_len / kTileTokens;
+  params.by_split = FastDivide::by(std::max(params.split_tiles, 1));
   params.by_group = FastDivide::by(problem.group);
   params.by_workers = FastDivide::by(workers);
   params.by_page = FastDivide::by(std::max(problem.page_size, 1));
@@ -249,7 +258,10 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   std::copy_n(call.k_descale_stride, 2, params.k_descale_stride);
   std::copy_n(call.v_descale_stride, 2, params.v_descale_stride);
 
-  const WorkspaceParts parts = workspace_parts(shape, workers);
+  const WorkspaceParts parts = workspace_parts(shape, problem, workers);
+  params.max_row_tiles = parts.max_row_tiles;
+  params.slots = static_cast<int32_t>(parts.slots);
+  params.tree_levels = parts.tree_levels;
   params.arrivals = reinterpret_cast<uint32_t*>(workspace);
   params.partials = reinterpret_cast<float*>(workspace + parts.partials);
   params.partial_rows = reinterpret_cast<float*>(workspace + parts.partial_rows);

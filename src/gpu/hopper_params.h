@@ -21,8 +21,10 @@ Element element_of(const Problem& problem);
 /// How the workspace is divided, in bytes from its start.
 struct WorkspaceParts {
   std::size_t control_bytes = 0, partials = 0, partial_rows = 0, total = 0;
+  int64_t slots = 0;  // of partials
+  int max_row_tiles = 1, tree_levels = 0;
 };
-WorkspaceParts workspace_parts(const Config& shape, int workers);
+WorkspaceParts workspace_parts(const Config& shape, const Problem& problem, int workers);
 
 /// Height of the TMA boxes of a cache: a power of two that divides the page.
 int box_rows_of(const Problem& problem);

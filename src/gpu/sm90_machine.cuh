@@ -139,6 +139,7 @@ class Sm90Machine {
                               Barrier& barrier) const {
     ptx::bulk_copy(ptx::shared_address(tile), source, bytes, address(barrier));
   }
+  DEUCE_DEVICE void prefetch(const void* address) const { ptx::prefetch_l2(address); }
   DEUCE_DEVICE void prefetch_map(const TensorMap& map) const { ptx::prefetch_tensor_map(&map); }
   DEUCE_DEVICE void fence_async() const { ptx::fence_proxy_async_shared(); }
 

@@ -51,11 +51,13 @@ std::vector<uint8_t> garbage(std::size_t bytes) { return std::vector<uint8_t>(by
 std::string CaseSpec::text() const {
   return fmt::format(
       "seed {} hd {} kv_heads {} group {} q {} kv {} out {} page {} layout {} indptr {} ragged {} "
-      "causal {} starts {} sinks {} q_len {} window {},{} softcap {} scale {} descales {} batch {} "
-      "lengths {}",
+      "causal {} starts {} sinks {} q_len {} window {},{} softcap {} scale {} descales {} splits "
+      "{} "
+      "split_kv_len {} batch {} lengths {}",
       seed, head_dim, kv_heads, group, q_dtype, kv_dtype, out_dtype, page_size,
       static_cast<int>(layout), indptr_style, ragged_rows, causal, starts, sinks, q_len,
-      window_left, window_right, softcap, softmax_scale, descales, lengths.size(),
+      window_left, window_right, softcap, softmax_scale, descales, num_splits, split_kv_len,
+      lengths.size(),
       fmt::join(lengths.begin(), lengths.begin() + std::min<std::size_t>(lengths.size(), 8), " "));
 }
 
@@ -226,6 +228,11 @@ deuce_decode_config GpuCase::config(int32_t backend) const {
   config.softcap = spec_.softcap;
   config.softmax_scale = spec_.softmax_scale;
   config.lse_base = spec_.lse_base2 ? 2 : 0;
+  if (backend != DEUCE_BACKEND_REFERENCE) {
+    config.num_splits = spec_.num_splits;
+    config.split_kv_len = spec_.split_kv_len;
+    config.sm_margin = spec_.sm_margin;
+  }
   return config;
 }
 
@@ -275,6 +282,11 @@ deuce_decode_args GpuCase::args(bool on_device) {
   args.k_descale_stride[0] = args.v_descale_stride[0] = spec_.kv_heads;
   args.k_descale_stride[1] = args.v_descale_stride[1] = 1;
   return args;
+}
+
+void GpuCase::set_lengths(const std::vector<int32_t>& lengths) {
+  kv_len_ = lengths;
+  d_kv_len_ = DeviceBuffer(kv_len_);
 }
 
 std::vector<uint8_t> GpuCase::run_on_gpu() {

@@ -29,6 +29,7 @@ struct CaseSpec {
   int32_t window_left = -1, window_right = -1;
   float softcap = 0, softmax_scale = 0;
   std::vector<int32_t> lengths{100, 1, 0, 65, 300};
+  int32_t num_splits = 0, split_kv_len = 0, sm_margin = 0;
 
   std::string text() const;
 };

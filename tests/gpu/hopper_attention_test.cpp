@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 #include "gpu/gpu_case.h"
 
@@ -94,6 +95,59 @@ TEST(HopperAttention, OneLongRequestIsSplitOverAllSms) {
   expect_right({.seed = 9, .kv_heads = 1, .page_size = 0, .lengths = {9000, 3}});
 }
 
+TEST(HopperAttention, FixedNumbersOfSplits) {
+  DEUCE_NEEDS_HOPPER();
+  for (int splits : {1, 2, 3, 7, 16, 17, 40, 256}) {
+    expect_right({.seed = 11, .lengths = {5000, 0, 64, 130, 700}, .num_splits = splits});
+    expect_right({.seed = 11, .causal = true, .q_len = 20, .num_splits = splits});
+  }
+}
+
+TEST(HopperAttention, SplitsAtFixedBorders) {
+  DEUCE_NEEDS_HOPPER();
+  for (int length : {128, 256, 384, 1024}) {
+    expect_right({.seed = 12, .lengths = {5000, 0, 64, 130, 700}, .split_kv_len = length});
+    expect_right({.seed = 12, .kv_heads = 1, .lengths = {40000}, .split_kv_len = length});
+    expect_right({.seed = 12, .causal = true, .starts = true, .q_len = 20, .split_kv_len = length});
+    expect_right({.seed = 12,
+                  .causal = true,
+                  .window_left = 300,
+                  .lengths = {5000, 1100, 3},
+                  .split_kv_len = length});
+  }
+}
+
+/// Bytes of a request's output and LSE rows.
+std::vector<uint8_t> rows_of(const std::vector<uint8_t>& result, int request, int batch,
+                             std::size_t out_bytes, std::size_t lse_bytes) {
+  std::vector<uint8_t> rows;
+  std::copy_n(result.begin() + request * out_bytes, out_bytes, std::back_inserter(rows));
+  std::copy_n(result.begin() + batch * out_bytes + request * lse_bytes, lse_bytes,
+              std::back_inserter(rows));
+  return rows;
+}
+
+TEST(HopperAttention, SplitKvLenMakesBitsIndependentOfBatchAndGrid) {
+  DEUCE_NEEDS_HOPPER();
+  CaseSpec spec{.seed = 13, .kv_heads = 1, .lengths = {9000, 3000, 500, 20000}};
+  spec.split_kv_len = 256;
+  constexpr std::size_t kRows = 4, kOut = kRows * 128 * 2, kLse = kRows * 4;
+  GpuCase problem(spec);
+  const std::vector<uint8_t> wanted = rows_of(problem.run_on_gpu(), 0, 4, kOut, kLse);
+  problem.set_lengths({9000, 1, 0, 64});  // other company, other shares
+  EXPECT_EQ(rows_of(problem.run_on_gpu(), 0, 4, kOut, kLse), wanted);
+  spec.sm_margin = 97;
+  GpuCase fewer(spec);
+  EXPECT_EQ(rows_of(fewer.run_on_gpu(), 0, 4, kOut, kLse), wanted);
+}
+
+TEST(HopperAttention, ManyShortRequests) {
+  DEUCE_NEEDS_HOPPER();
+  CaseSpec spec{.seed = 14, .kv_heads = 8};
+  for (int i = 0; i < 64; ++i) spec.lengths.push_back(1 + 37 * i % 400);
+  expect_right(spec);
+}
+
 TEST(HopperAttention, RepeatsBitForBit) {
   DEUCE_NEEDS_HOPPER();
   GpuCase problem({.seed = 10, .sinks = true, .lengths = {3000, 70, 5000, 0, 64, 1}});
@@ -132,6 +186,10 @@ CaseSpec random_spec(uint64_t seed) {
   if (random() % 3 == 0) spec.window_left = static_cast<int32_t>(random() % 200);
   if (random() % 6 == 0) spec.window_right = static_cast<int32_t>(random() % 8);
   if (random() % 4 == 0) spec.softcap = pick(random, {1.0F, 10.0F, 50.0F});
+  if (random() % 4 == 0) spec.num_splits = pick(random, {1, 2, 5, 16, 33});
+  if (spec.num_splits == 0 && random() % 4 == 0) {
+    spec.split_kv_len = pick(random, {128, 256, 512});
+  }
   if (random() % 4 == 0) spec.softmax_scale = pick(random, {-0.1F, 0.5F, 1e-3F});
   spec.lengths.resize(1 + random() % 6);
   for (int32_t& length : spec.lengths) {

@@ -2,3 +2,6 @@
 #include "gpu/hopper_launch.cuh"
 template cudaError_t deuce::hopper::prepare_shape<8>();
 template cudaError_t deuce::hopper::launch_shape<8>(const Params&, const LaunchOptions&);
+template cudaError_t deuce::hopper::prepare_shape<8 + deuce::hopper::kFixedBorders>();
+template cudaError_t deuce::hopper::launch_shape<8 + deuce::hopper::kFixedBorders>(
+    const Params&, const LaunchOptions&);

@@ -2,3 +2,6 @@
 #include "gpu/hopper_launch.cuh"
 template cudaError_t deuce::hopper::prepare_shape<10>();
 template cudaError_t deuce::hopper::launch_shape<10>(const Params&, const LaunchOptions&);
+template cudaError_t deuce::hopper::prepare_shape<10 + deuce::hopper::kFixedBorders>();
+template cudaError_t deuce::hopper::launch_shape<10 + deuce::hopper::kFixedBorders>(
+    const Params&, const LaunchOptions&);

@@ -24,6 +24,11 @@ __device__ __forceinline__ uint32_t atom_add_acq_rel(uint32_t* address, uint32_t
   return old;
 }
 
+// prefetch.global.L2 [a];  PTX ISA, "Data Movement: prefetch"
+__device__ __forceinline__ void prefetch_l2(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
+}
+
 // ld.acquire.gpu.global.u32 d, [a];  PTX ISA, "Data Movement: ld"
 __device__ __forceinline__ uint32_t load_acquire(const uint32_t* address) {
   uint32_t value;

@@ -46,12 +46,33 @@ class Attend {
       turn_ = (turn_ + piece.tiles) % kConfig.streams;
       more = schedule.next(next);
       if (more) enter(next);  // its queries are on the way while this piece is merged
-      merge.finish(piece, schedule, stream_, index, group_);
+      sync();                 // the states of the piece before have been read
+      publish(piece, index);
+      sync();
+      merge.take(piece, schedule);
     }
   }
 
  private:
   using Scores = typename Stream<kConfig, Machine>::Scores;
+
+  static constexpr int kMergeBarrier = 1;
+  DEUCE_DEVICE void sync() { machine_.sync_named(kMergeBarrier, 32 * kConfig.attend_warps()); }
+
+  /// The stream's state to shared memory, if it had a tile.
+  DEUCE_DEVICE void publish(const Piece& piece, int index) {
+    if (index >= piece.tiles) return;
+    const int lane = machine_.lane();
+    DEUCE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int row = group_ * kGroupRows + lane / 4 + 8 * i;
+      stream_.store_row(shared_.state[index].o[row], i);
+      const float sum = stream_.row_sum(i);
+      if (lane % 4 == 0) {
+        machine_.store_shared(shared_.rows[index][row], RowState{stream_.max(i), sum});
+      }
+    }
+  }
 
   /// Reads the queries, and this lane's and the item's visible keys.
   DEUCE_DEVICE void enter(const Piece& piece) {

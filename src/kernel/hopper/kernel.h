@@ -29,11 +29,11 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
   Schedule<kConfig, Machine> schedule(machine, params);
   machine.sync_block();
   if (warp < kConfig.load_warps()) {
-    if constexpr (kConfig.moves_registers()) machine.template shrink_registers<56>();
+    if constexpr (kConfig.moves_registers()) machine.template shrink_registers<72>();
     if (warp < 2) Load<kConfig, Machine>(machine, shared, params, warp == 1).run(schedule);
     if (warp == 0) write_idle_rows<kConfig>(machine, params);
   } else {
-    if constexpr (kConfig.moves_registers()) machine.template grow_registers<224>();
+    if constexpr (kConfig.moves_registers()) machine.template grow_registers<216>();
     Attend<kConfig, Machine>(machine, shared, params, warp - kConfig.load_warps()).run(schedule);
   }
 }

@@ -7,6 +7,7 @@
 // look-up in the critical path halves the bandwidth.
 #pragma once
 
+#include "kernel/hopper/queries.h"
 #include "kernel/hopper/schedule.h"
 #include "kernel/hopper/shared.h"
 #include "kernel/ring.h"
@@ -33,6 +34,7 @@ class Load {
                    is_v_ ? params_.v_map : params_.k_map, is_v_ ? shared_.v[slot] : shared_.k[slot],
                    is_v_ ? shared_.v_arrived[slot] : shared_.k_arrived[slot]);
         ring_.advance();
+        if (is_v_ && tile == 0) prefetch_queries<kConfig>(machine_, params_, piece);
       }
     }
   }

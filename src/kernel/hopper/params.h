@@ -22,7 +22,10 @@ struct alignas(64) Params {
   FastDivide by_group, by_page, by_workers;
   int32_t kv_len_all = 0;  // when kv_len is null
   int32_t max_kv_len = 0, max_q_len = 0;
-  int64_t capacity = 0;  // tokens a request can hold: table columns x page, or slots
+  int64_t capacity = 0;     // tokens a request can hold: table columns x page, or slots
+  int32_t num_splits = 0;   // n > 0: every item in n parts
+  int32_t split_tiles = 0;  // n > 0: borders at multiples of n tiles (split_kv_len)
+  FastDivide by_split;
   const int32_t *kv_len = nullptr, *kv_start = nullptr,
                 *cu_q_len = nullptr;  // [batch], [batch + 1]
 
@@ -55,9 +58,12 @@ struct alignas(64) Params {
   int64_t k_descale_stride[2] = {}, v_descale_stride[2] = {};
 
   // --- workspace ---
-  uint32_t* arrivals = nullptr;   // [3 workers, attend warps], see Merge::arrive
-  float* partials = nullptr;      // [workers, 2, rows, head_dim], not normalised
-  float* partial_rows = nullptr;  // [workers, 2, rows, 2]: maximum (log2 domain), sum
+  int32_t max_row_tiles = 1;      // of a request
+  int32_t slots = 0;              // of partials
+  int32_t tree_levels = 0;        // with split_tiles
+  uint32_t* arrivals = nullptr;   // [slots and items, attend warps], see States::last_to_arrive
+  float* partials = nullptr;      // [slots, rows, head_dim], not normalised
+  float* partial_rows = nullptr;  // [slots, rows, 2]: maximum (log2 domain), sum
   FaultWord* fault = nullptr;     // mapped host memory, or null
   uint32_t tag = 0;
 };

@@ -10,6 +10,18 @@
 
 namespace deuce::hopper {
 
+/// Warp. Brings a piece's queries into the L2, long before the attend warps load them.
+template <Config kConfig, class Machine>
+DEUCE_DEVICE void prefetch_queries(Machine& machine, const Params& params, const Piece& piece) {
+  const auto* q = static_cast<const uint16_t*>(params.q);
+  DEUCE_ROLLED
+  for (int32_t row = piece.rows.first + machine.lane(); row < piece.rows.last; row += 32) {
+    const uint16_t* start = q + row_offset(params, piece, params.q_stride, row);
+    DEUCE_UNROLL
+    for (int dim = 0; dim < kConfig.head_dim; dim += 64) machine.prefetch(start + dim);
+  }
+}
+
 /// Two dims of q at `dim` of a row's start, as bits; the order of dims matches the K fragments.
 template <Config kConfig, class Machine>
 DEUCE_DEVICE uint32_t load_query_pair(Machine& machine, const uint16_t* row, int step, int part) {
@@ -53,6 +65,18 @@ DEUCE_DEVICE float halve_row(Machine& machine, uint32_t (&q)[kConfig.depth_steps
   return 1.0f / factor;
 }
 
+/// For a scale that is not positive: negates q, or clears it.
+template <Config kConfig>
+DEUCE_DEVICE void turn_queries(uint32_t (&q)[kConfig.depth_steps()][4], float scale) {
+  const uint32_t flip = scale < 0 ? 0x80008000u : 0u;
+  const uint32_t keep = scale == 0 ? 0u : ~0u;
+  DEUCE_UNROLL
+  for (int step = 0; step < kConfig.depth_steps(); ++step) {
+    DEUCE_UNROLL
+    for (int i = 0; i < 4; ++i) q[step][i] = (q[step][i] ^ flip) & keep;
+  }
+}
+
 /// Fills q and the score scales of rows first_row and first_row + 8 (packed; log2 domain, or for
 /// softcap the inner scale). Rows past the item's end are zero.
 template <Config kConfig, class Machine>
@@ -64,9 +88,6 @@ DEUCE_DEVICE void load_queries(Machine& machine, const Params& params, const Pie
     common *= machine.load_constant(params.k_descale + piece.request * params.k_descale_stride[0] +
                                     piece.head * params.k_descale_stride[1]);
   }
-  const uint32_t flip = common < 0 ? 0x80008000u : 0u;
-  const uint32_t keep = common == 0 ? 0u : ~0u;
-  common = common == 0 ? 1.0f : fabsf(common);
   DEUCE_UNROLL
   for (int i = 0; i < 2; ++i) {
     const int32_t row = first_row + 8 * i;
@@ -77,12 +98,13 @@ DEUCE_DEVICE void load_queries(Machine& machine, const Params& params, const Pie
     for (int step = 0; step < kConfig.depth_steps(); ++step) {
       DEUCE_UNROLL
       for (int part = 0; part < 2; ++part) {
-        const uint32_t pair = real ? load_query_pair<kConfig>(machine, start, step, part) : 0u;
-        q[step][2 * part + i] = (pair ^ flip) & keep;
+        q[step][2 * part + i] = real ? load_query_pair<kConfig>(machine, start, step, part) : 0u;
       }
     }
-    scale[i] = common;
+    scale[i] = common > 0 ? common : common < 0 ? -common : 1.0f;
   }
+  // Nothing waits for the loads before the first MMA, unless a scale is unusual.
+  if (!(common > 0)) turn_queries<kConfig>(q, common);
   if constexpr (kConfig.element == Element::e4m3) {
     if (params.q_is_bf16 != 0) {
       DEUCE_UNROLL

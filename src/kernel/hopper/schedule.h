@@ -95,52 +95,73 @@ struct Piece {
   int32_t request = 0, head = 0;
   RowSpan rows;
   int32_t tile = 0, tiles = 0;  // first tile, in the request's grid, and count
-  bool cut = false;             // other CTAs have tiles of the item too
-  int32_t item_begin = 0;       // of the item on the line of all tiles
+  int32_t split = 0;            // number of the part (num_splits) or of the split (split_kv_len)
+  bool cut = false;             // the item has other pieces too
+  int32_t item_begin = 0;       // position of the item's first tile on the line
 };
 
-/// Walks the pieces of one CTA in line order. Warp collective: all calls by the whole warp, results
-/// uniform. The host has checked that the line of all tiles is shorter than 2^31.
+/// Walks the pieces of one CTA in line order. On the line every item takes some positions for its
+/// cost and then its tiles. Warp collective: all calls by the whole warp, results uniform. The host
+/// has checked that the line is shorter than 2^31.
 template <Config kConfig, class Machine>
 class Schedule {
  public:
   DEUCE_DEVICE Schedule(Machine& machine, const Params& params)
       : machine_(machine), params_(params) {
-    int32_t total = 0;
+    int32_t total = 0, items = 0;
     DEUCE_ROLLED
     for (int32_t base = (params.batch - 1) & ~31; base >= 0; base -= 32) {
       load_window(base);
-      total += window_tiles_;
+      total += window_length_;
+      items += items_of_window();
+    }
+    if (total >= kTilesThatHideCosts * params.by_workers.divisor) {
+      item_cost_ = kItemCost;
+      total += items * kItemCost;
+      measure_window();
     }
     const int32_t worker = machine.block();
     per_worker_ = params.by_workers.quotient(total);
     longer_ = total - per_worker_ * params.by_workers.divisor;
-    begin_ = worker * per_worker_ + min_of(worker, longer_);
-    end_ = begin_ + per_worker_ + (worker < longer_ ? 1 : 0);
+    begin_ = stretch_begin(worker);
+    end_ = stretch_begin(worker + 1);
   }
 
-  /// The next piece, or false at the end of the CTA's stretch.
+  /// The next piece, or false at the end of the CTA's stretch. `piece` is the one before.
   DEUCE_DEVICE bool next(Piece& piece) {
-    if (begin_ >= end_) return false;
-    if (begin_ >= request_end_) seek(piece.shape);
-    const int32_t tiles = piece.shape.tiles();
-    const int32_t item = static_cast<int32_t>(static_cast<uint32_t>(begin_ - request_begin_) /
-                                              static_cast<uint32_t>(tiles));
-    const int32_t rows = piece.shape.q_len * params_.group;
-    const int32_t row_tiles = (rows + kConfig.rows() - 1) / kConfig.rows();
-    piece.request = index_;
-    piece.head = row_tiles == 1 ? item : item / row_tiles;
-    piece.rows.first = (item - piece.head * row_tiles) * kConfig.rows();
-    piece.rows.last = min_of(piece.rows.first + kConfig.rows(), rows);
-    piece.item_begin = request_begin_ + item * tiles;
-    piece.tile = piece.shape.tile_begin + begin_ - piece.item_begin;
-    piece.tiles = min_of(piece.item_begin + tiles, end_) - begin_;
-    piece.cut = piece.tiles != tiles;
-    begin_ += piece.tiles;
-    return true;
+    DEUCE_ROLLED
+    while (begin_ < end_) {
+      if (begin_ >= request_end_) seek(piece.shape);
+      const int32_t tiles = piece.shape.tiles(), length = tiles + item_cost_;
+      const int32_t item = static_cast<int32_t>(static_cast<uint32_t>(begin_ - request_begin_) /
+                                                static_cast<uint32_t>(length));
+      piece.item_begin = request_begin_ + item * length + item_cost_;
+      const int32_t item_end = piece.item_begin + tiles;
+      int32_t first = max_of(begin_, piece.item_begin);
+      int32_t last = min_of(item_end, end_);
+      if constexpr (kConfig.fixed_borders) {
+        const bool inside = first < last && align(piece, first, last);
+        begin_ = inside ? last : min_of(item_end, end_);
+        if (!inside) continue;
+      } else {
+        begin_ = last;
+        if (first >= last) continue;  // nothing but the cost of the item lies here
+      }
+      place(piece, item);
+      piece.tile = piece.shape.tile_begin + first - piece.item_begin;
+      piece.tiles = last - first;
+      piece.cut = piece.tiles != tiles;
+      return true;
+    }
+    return false;
   }
 
-  /// The worker whose stretch holds a tile of the line.
+  /// First position of a worker's stretch.
+  DEUCE_DEVICE int32_t stretch_begin(int32_t worker) const {
+    return worker * per_worker_ + min_of(worker, longer_);
+  }
+
+  /// The worker whose stretch holds a position of the line.
   DEUCE_DEVICE int32_t worker_of(int32_t tile) const {
     const int32_t in_longer = longer_ * (per_worker_ + 1);
     const bool longer = tile < in_longer;
@@ -150,35 +171,90 @@ class Schedule {
   }
 
  private:
-  /// Requests base .. base + 31, one a lane, with the tiles of all up to and including each.
+  /// Forced borders: the piece around position `first`, as positions; false where it began before
+  /// the stretch. It may end behind the stretch.
+  DEUCE_DEVICE bool align(Piece& piece, int32_t& first, int32_t& last) const {
+    int32_t begin = first - piece.item_begin;
+    piece.split = split_of(piece.shape, begin);
+    const int32_t border = split_begin(piece.shape, piece.split);
+    if (border < begin) {  // another worker holds its first tile
+      begin = split_begin(piece.shape, piece.split + 1);
+      if (piece.item_begin + begin >= last) return false;
+      piece.split = split_of(piece.shape, begin);
+    }
+    first = piece.item_begin + begin;
+    last = piece.item_begin + split_begin(piece.shape, piece.split + 1);
+    return true;
+  }
+  /// Number of the split or part that holds tile `tile` of an item.
+  DEUCE_DEVICE int32_t split_of(const Request& shape, int32_t tile) const {
+    if (params_.split_tiles > 0) return params_.by_split.quotient(shape.tile_begin + tile);
+    return static_cast<int32_t>(((int64_t{tile} + 1) * params_.num_splits - 1) / shape.tiles());
+  }
+  /// Its first tile, counted from the item's.
+  DEUCE_DEVICE int32_t split_begin(const Request& shape, int32_t split) const {
+    const int32_t tile =
+        params_.split_tiles > 0
+            ? split * params_.split_tiles - shape.tile_begin
+            : static_cast<int32_t>(int64_t{shape.tiles()} * split / params_.num_splits);
+    return max_of(0, min_of(tile, shape.tiles()));
+  }
+
+  /// Request, head and rows of item `item` of the current request.
+  DEUCE_DEVICE void place(Piece& piece, int32_t item) const {
+    const int32_t rows = piece.shape.q_len * params_.group;
+    const int32_t row_tiles = (rows + kConfig.rows() - 1) / kConfig.rows();
+    piece.request = index_;
+    piece.head = row_tiles == 1 ? item : item / row_tiles;
+    piece.rows.first = (item - piece.head * row_tiles) * kConfig.rows();
+    piece.rows.last = min_of(piece.rows.first + kConfig.rows(), rows);
+  }
+
+  /// Requests base .. base + 31, one a lane, with the line taken by all up to and including each.
   DEUCE_DEVICE void load_window(int32_t base) {
     const int32_t index = base + machine_.lane();
     window_ = base;
     lane_request_ = index < params_.batch ? request_of(machine_, params_, index) : Request{};
+    measure_window();
+  }
+  /// Items of this lane's request.
+  DEUCE_DEVICE int32_t lane_items() const {
     const int32_t rows = lane_request_.q_len * params_.group;
-    lane_tiles_ =
-        lane_request_.tiles() * params_.kv_heads * ((rows + kConfig.rows() - 1) / kConfig.rows());
-    upto_ = lane_tiles_;
+    return lane_request_.tiles() > 0
+               ? params_.kv_heads * ((rows + kConfig.rows() - 1) / kConfig.rows())
+               : 0;
+  }
+  DEUCE_DEVICE int32_t items_of_window() const {
+    int32_t items = lane_items();
+    DEUCE_ROLLED
+    for (int mask = 16; mask > 0; mask /= 2) {
+      items += static_cast<int32_t>(machine_.shuffle_xor(static_cast<uint32_t>(items), mask));
+    }
+    return items;
+  }
+  DEUCE_DEVICE void measure_window() {
+    lane_length_ = (lane_request_.tiles() + item_cost_) * lane_items();
+    upto_ = lane_length_;
     DEUCE_ROLLED
     for (int delta = 1; delta < 32; delta *= 2) {
       const auto other =
           static_cast<int32_t>(machine_.shuffle_up(static_cast<uint32_t>(upto_), delta));
       if (machine_.lane() >= delta) upto_ += other;
     }
-    window_tiles_ = broadcast(upto_, 31);
+    window_length_ = broadcast(upto_, 31);
   }
 
   /// Finds the request that holds tile begin_, in this window or a later one.
   DEUCE_DEVICE void seek(Request& request) {
     DEUCE_ROLLED
-    while (begin_ >= window_begin_ + window_tiles_) {
-      window_begin_ += window_tiles_;
+    while (begin_ >= window_begin_ + window_length_) {
+      window_begin_ += window_length_;
       load_window(window_ + 32);
     }
     const int owner = machine_.lowest_lane(machine_.ballot(window_begin_ + upto_ > begin_));
     index_ = window_ + owner;
     request_end_ = window_begin_ + broadcast(upto_, owner);
-    request_begin_ = request_end_ - broadcast(lane_tiles_, owner);
+    request_begin_ = request_end_ - broadcast(lane_length_, owner);
     request.first_row = broadcast(lane_request_.first_row, owner);
     request.q_len = broadcast(lane_request_.q_len, owner);
     request.kv_begin = broadcast(lane_request_.kv_begin, owner);
@@ -194,9 +270,10 @@ class Schedule {
 
   Machine& machine_;
   const Params& params_;
-  Request lane_request_;               // of this lane
-  int32_t lane_tiles_ = 0, upto_ = 0;  // its tiles, and those of the window up to it
-  int32_t window_ = 0, window_begin_ = 0, window_tiles_ = 0;
+  Request lane_request_;                // of this lane
+  int32_t lane_length_ = 0, upto_ = 0;  // its part of the line, and that of the window up to it
+  int32_t item_cost_ = 0;               // positions of an item on the line before its tiles
+  int32_t window_ = 0, window_begin_ = 0, window_length_ = 0;
   int32_t per_worker_ = 0, longer_ = 0;
   int32_t begin_ = 0, end_ = 0;  // what is left of the CTA's stretch of the line
   int32_t index_ = 0, request_begin_ = 0, request_end_ = 0;  // current request, on the line

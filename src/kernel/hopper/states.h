@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// States of rows while pieces end: a row is spread over 16 lanes of a warp, wherever it comes from.
+// Used by merge.h and split_merge.h. Every packed row belongs to one warp, the same in all CTAs, so
+// that each warp counts its own arrivals and lanes read back from memory what they wrote.
+#pragma once
+
+#include "kernel/hopper/rows.h"
+#include "kernel/hopper/shared.h"
+#include "kernel/hopper/stream.h"
+
+namespace deuce::hopper {
+
+/// Slots of partials to be merged, in order; at most States::kMaxParts.
+struct Slots {
+  int32_t first = 0, step = 0, count = 0;
+  int32_t shift = 0;  // of the first alone
+  DEUCE_DEVICE int32_t at(int32_t i) const { return first + i * step + (i == 0 ? shift : 0); }
+};
+
+template <Config kConfig, class Machine>
+class States {
+ public:
+  static constexpr int kLanesPerRow = 16;
+  static constexpr int kVectors = kConfig.head_dim / 64;  // of four dims a lane, 64 dims apart
+  static constexpr int kMaxParts = kLanesPerRow;          // that one call merges
+  /// Partials read together: all, where there are registers for them.
+  static constexpr int kLoads = kConfig.moves_registers() ? 4 : kMaxParts / kVectors;
+
+  /// This lane's dims of a row.
+  struct RowValues {
+    float at[kVectors][4];
+  };
+
+  DEUCE_DEVICE States(Machine& machine, SharedStorage<kConfig>& shared, const Params& params,
+                      int warp)
+      : machine_(machine), shared_(shared), params_(params), warp_(warp) {}
+
+  // A warp's share of `rows` rows: for (row = first_row(); has(row, rows); row += kRowStep). Lanes
+  // past the last row come along, for the shuffles, as that row, but must not write.
+  static constexpr int kRowsPerWarp = 32 / kLanesPerRow;
+  static constexpr int kRowStep = kRowsPerWarp * kConfig.attend_warps();
+  DEUCE_DEVICE int first_row() const {
+    return warp_ * kRowsPerWarp + machine_.lane() / kLanesPerRow;
+  }
+  DEUCE_DEVICE bool has(int row, int rows) const {
+    return row - machine_.lane() / kLanesPerRow < rows;
+  }
+
+  /// First of this lane's four dims.
+  DEUCE_DEVICE int dim() const { return machine_.lane() % kLanesPerRow * 4; }
+
+  DEUCE_DEVICE void merge_streams(int streams, int row, RowValues& o, RowState& state) {
+    const int mine = machine_.lane() % kLanesPerRow;
+    RowState part{kMinusInfinity, 0};
+    if (mine < streams) part = machine_.load_shared(shared_.rows[mine][row]);
+    Word4 values[kConfig.streams][kVectors];
+    DEUCE_UNROLL
+    for (int s = 0; s < kConfig.streams; ++s) {
+      DEUCE_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        values[s][v] = Word4{};
+        if (s >= streams) continue;
+        const float& place = shared_.state[s].o[row][dim() + 64 * v];
+        values[s][v] = machine_.load_shared(reinterpret_cast<const Word4&>(place));
+      }
+    }
+    o = {};
+    add_weighed(weigh(part, state), 0, values, o);
+  }
+
+  /// Merges partials. Many loads are on the way before the first is used: latency, not bandwidth,
+  /// is the cost.
+  DEUCE_DEVICE void merge_partials(const Slots& slots, int row, RowValues& o, RowState& state) {
+    const int mine = machine_.lane() % kLanesPerRow;
+    RowState part{kMinusInfinity, 0};
+    if (mine < slots.count) part = machine_.load_global(partial_row(slots.at(mine), row));
+    o = {};
+    float weight = 0;
+    DEUCE_ROLLED
+    for (int first = 0; first < slots.count; first += kLoads) {
+      Word4 values[kLoads][kVectors];
+      DEUCE_UNROLL
+      for (int i = 0; i < kLoads; ++i) {
+        const Word4* place = partial(slots.at(first + i), row);
+        DEUCE_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          values[i][v] = Word4{};
+          if (first + i < slots.count) values[i][v] = machine_.load_global(place + 16 * v);
+        }
+      }
+      if (first == 0) weight = weigh(part, state);
+      add_weighed(weight, first, values, o);
+    }
+  }
+
+  /// o and state become the merge of slot `left`, which comes first, and themselves.
+  DEUCE_DEVICE void merge_left(int32_t left, int row, RowValues& o, RowState& state) {
+    const RowState before = machine_.load_global(partial_row(left, row));
+    const float max = fmaxf(before.max, state.max);
+    const float weight = before.max == kMinusInfinity ? 0.0f : machine_.exp2(before.max - max);
+    const float own = state.max == kMinusInfinity ? 0.0f : machine_.exp2(state.max - max);
+    state = {max, machine_.fma(before.sum, weight, state.sum * own)};
+    DEUCE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const Word4 value = machine_.load_global(partial(left, row) + 16 * v);
+      const float at[4] = {std::bit_cast<float>(value.x), std::bit_cast<float>(value.y),
+                           std::bit_cast<float>(value.z), std::bit_cast<float>(value.w)};
+      DEUCE_UNROLL
+      for (int e = 0; e < 4; ++e) o.at[v][e] = machine_.fma(at[e], weight, o.at[v][e] * own);
+    }
+  }
+
+  DEUCE_DEVICE void load_partial(int32_t slot, int row, RowValues& o, RowState& state) {
+    state = machine_.load_global(partial_row(slot, row));
+    DEUCE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const Word4 value = machine_.load_global(partial(slot, row) + 16 * v);
+      o.at[v][0] = std::bit_cast<float>(value.x);
+      o.at[v][1] = std::bit_cast<float>(value.y);
+      o.at[v][2] = std::bit_cast<float>(value.z);
+      o.at[v][3] = std::bit_cast<float>(value.w);
+    }
+  }
+  DEUCE_DEVICE void store_partial(int32_t slot, int row, const RowValues& o,
+                                  const RowState& state) {
+    DEUCE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      machine_.store_global(partial(slot, row) + 16 * v, words_of(o.at[v]));
+    }
+    if (machine_.lane() % kLanesPerRow == 0) machine_.store_global(partial_row(slot, row), state);
+  }
+  DEUCE_DEVICE void store_result(const Piece& piece, int row, const RowValues& o,
+                                 const RowState& state) {
+    write_row(machine_, params_, piece, piece.rows.first + row, dim(), o.at, state);
+  }
+
+  /// Adds to a counter of this warp. True for whoever brings it to `expected`, which sets it back.
+  DEUCE_DEVICE bool last_to_arrive(int32_t index, int32_t amount, int32_t expected) {
+    machine_.sync_warp();
+    uint32_t before = 0;
+    if (machine_.elect()) {
+      uint32_t* counter =
+          params_.arrivals + static_cast<int64_t>(index) * kConfig.attend_warps() + warp_;
+      before = machine_.add_acq_rel(counter, static_cast<uint32_t>(amount));
+      if (before + amount == static_cast<uint32_t>(expected)) machine_.store_global(counter, 0u);
+    }
+    before = machine_.shuffle(before, 0);
+    machine_.sync_warp();
+    return before + amount == static_cast<uint32_t>(expected);
+  }
+
+ private:
+  DEUCE_DEVICE Word4* partial(int32_t slot, int row) const {
+    return reinterpret_cast<Word4*>(
+        params_.partials + (static_cast<int64_t>(slot) * kConfig.rows() + row) * kConfig.head_dim +
+        dim());
+  }
+  DEUCE_DEVICE RowState* partial_row(int32_t slot, int row) const {
+    return reinterpret_cast<RowState*>(params_.partial_rows) +
+           static_cast<int64_t>(slot) * kConfig.rows() + row;
+  }
+
+  /// The maximum and sum of all states of a row, of which each of its lanes holds one; returns this
+  /// lane's weight. In lane order, so the bits do not depend on who arrived when.
+  DEUCE_DEVICE float weigh(const RowState& part, RowState& state) {
+    state.max = part.max;
+    DEUCE_UNROLL
+    for (int mask = kLanesPerRow / 2; mask > 0; mask /= 2) {
+      state.max = fmaxf(state.max, machine_.shuffle_xor(state.max, mask));
+    }
+    const float weight = part.max == kMinusInfinity ? 0.0f : machine_.exp2(part.max - state.max);
+    state.sum = part.sum * weight;
+    DEUCE_UNROLL
+    for (int mask = kLanesPerRow / 2; mask > 0; mask /= 2) {
+      state.sum += machine_.shuffle_xor(state.sum, mask);
+    }
+    return weight;
+  }
+
+  /// Adds the values of states first .. first + kCount - 1, by the weights of those lanes.
+  template <int kCount>
+  DEUCE_DEVICE void add_weighed(float weight, int first, const Word4 (&values)[kCount][kVectors],
+                                RowValues& o) {
+    DEUCE_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      const float w =
+          machine_.shuffle(weight, machine_.lane() / kLanesPerRow * kLanesPerRow + first + i);
+      DEUCE_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const Word4& value = values[i][v];
+        o.at[v][0] = machine_.fma(std::bit_cast<float>(value.x), w, o.at[v][0]);
+        o.at[v][1] = machine_.fma(std::bit_cast<float>(value.y), w, o.at[v][1]);
+        o.at[v][2] = machine_.fma(std::bit_cast<float>(value.z), w, o.at[v][2]);
+        o.at[v][3] = machine_.fma(std::bit_cast<float>(value.w), w, o.at[v][3]);
+      }
+    }
+  }
+
+  Machine& machine_;
+  SharedStorage<kConfig>& shared_;
+  const Params& params_;
+  const int warp_;  // of the role
+};
+
+}  // namespace deuce::hopper
