@@ -88,29 +88,6 @@ def _fa3(tensors):
         q_descale=scale, k_descale=scale, v_descale=scale, num_splits=0)
 
 
-def _flashinfer(use_tensor_cores):
-    def prepare(tensors):
-        import flashinfer
-        case = tensors.case
-        workspace = torch.empty(512 << 20, dtype=torch.uint8, device=tensors.device)
-        wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(
-            workspace, "NHD", use_cuda_graph=True, use_tensor_cores=use_tensor_cores,
-            paged_kv_indptr_buffer=tensors.indptr.clone(),
-            paged_kv_indices_buffer=tensors.indices.clone(),
-            paged_kv_last_page_len_buffer=tensors.last_page_len.clone(),
-            backend="fa2" if use_tensor_cores else "auto")
-        wrapper.plan(tensors.indptr, tensors.indices, tensors.last_page_len, case.q_heads,
-                     case.kv_heads, case.head_dim, PAGE, q_data_type=tensors.q.dtype,
-                     kv_data_type=tensors.pools[0][0].dtype)
-        q, out = tensors.q[:, 0], torch.empty_like(tensors.q[:, 0])
-
-        def run(copy):
-            wrapper.run(q, tensors.pools[copy], out=out)
-            return out[:, None]
-        return run
-    return prepare
-
-
 def _xqa(tensors):
     import flashinfer
     case = tensors.case
@@ -132,9 +109,5 @@ WAYS = [
     Way("torch", "torch SDPA cuDNN", _sdpa(SDPBackend.CUDNN_ATTENTION), _sdpa_applies),
     Way("torch", "torch SDPA flash", _sdpa(SDPBackend.FLASH_ATTENTION), _sdpa_applies),
     Way("fa3", "FA3 contiguous", _fa3),
-    Way("flashinfer", "FlashInfer tensor cores", _flashinfer(True),
-        lambda case: case.q_len == 1 and _bf16(case)),
-    Way("flashinfer", "FlashInfer CUDA cores", _flashinfer(False),
-        lambda case: case.q_len == 1 and _bf16(case) and case.q_heads // case.kv_heads <= 8),
     Way("flashinfer", "FlashInfer XQA", _xqa, lambda case: case.q_len == 1),
 ]

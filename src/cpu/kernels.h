@@ -23,7 +23,9 @@ inline constexpr int kMultiplyAdds = 10;  // vector multiply-adds of one round o
 
 /// Into the second-level cache: a tile is larger than the first. GCC holds a function that does
 /// nothing but fetch to be free of effects and drops calls of it, unless it is inlined at once.
-[[gnu::always_inline]] inline void fetch_line(const std::byte* line) { __builtin_prefetch(line, 0, 2); }
+[[gnu::always_inline]] inline void fetch_line(const std::byte* line) {
+  __builtin_prefetch(line, 0, 2);
+}
 
 constexpr int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
 
