@@ -23,7 +23,7 @@ from gpu_cases import CASES, Tensors
 from gpu_ways import WAYS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-TOLERANCE = {"bfloat16": 0.02, "float8_e4m3fn": 0.06}  # of the largest output; FA3 takes q in fp8
+TOLERANCE = {"bfloat16": 0.02, "float8_e4m3fn": 0.1}  # of the largest output; peers round q to fp8
 MIN_LAUNCHES = 20  # of one graph: the cost of replaying it is spread over them
 ROUNDS = 15        # replays of each way, in turns
 
