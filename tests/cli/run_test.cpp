@@ -14,7 +14,7 @@ namespace {
 
 std::vector<float> floats(const io::TensorView& tensor) {
   std::vector<float> values(tensor.bytes / sizeof(float));
-  std::memcpy(values.data(), tensor.data, tensor.bytes);
+  if (!values.empty()) std::memcpy(values.data(), tensor.data, tensor.bytes);
   return values;
 }
 
