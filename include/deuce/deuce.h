@@ -203,8 +203,9 @@ typedef struct deuce_decode_config {
   /// INVALID_ARGUMENT.
   int32_t sm_margin;
 
-  /// blackwell: copies of the query rows in the lane quarters, 1, 2 or 4. 0 = choose. Above 1:
-  /// UNSUPPORTED, on every backend so far.
+  /// blackwell: copies of the query rows in the lane quarters, 1, 2 or 4. 0 = choose, by head_dim,
+  /// heads and max_q_len. Another order of additions, so other bits. UNSUPPORTED above 1 on every
+  /// other backend, and where that many copies of the query heads of one KV head exceed 128 rows.
   int32_t row_replicas;
 
   /// EMULATOR only: number of the schedule to run; a hazard's sentence names it for replay. Set

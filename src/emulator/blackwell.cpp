@@ -2,6 +2,7 @@
 // The Blackwell kernel on the emulator; see blackwell.h.
 #include "emulator/blackwell.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -12,37 +13,38 @@
 namespace deuce::emulator {
 namespace {
 
-const BlackwellVariant* find(int head_dim, int score_slots, bool bf16, bool strict_order,
-                             int kv_slots) {
+const BlackwellVariant* find(const blackwell::Config& config) {
   static const std::vector<BlackwellVariant> table = [] {
-    std::vector<BlackwellVariant> list = blackwell_variants_64();
-    for (BlackwellVariant& variant : blackwell_variants_128()) list.push_back(std::move(variant));
-    for (BlackwellVariant& variant : blackwell_variants_rings()) list.push_back(std::move(variant));
+    std::vector<BlackwellVariant> list;
+    for (const auto& variants :
+         {blackwell_variants_64, blackwell_variants_128, blackwell_variants_64_replicas,
+          blackwell_variants_128_replicas, blackwell_variants_rings}) {
+      for (BlackwellVariant& variant : variants()) list.push_back(std::move(variant));
+    }
     return list;
   }();
-  for (const BlackwellVariant& variant : table) {
-    if (variant.head_dim == head_dim && variant.score_slots == score_slots &&
-        variant.bf16 == bf16 && variant.strict_order == strict_order &&
-        variant.kv_slots == kv_slots) {
-      return &variant;
-    }
-  }
-  return nullptr;
+  const auto found =
+      std::find_if(table.begin(), table.end(),
+                   [&](const BlackwellVariant& variant) { return variant.config == config; });
+  return found == table.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
-const KernelSpec* blackwell_spec(int head_dim, int score_slots, bool bf16, int kv_slots) {
-  const BlackwellVariant* variant = find(head_dim, score_slots, bf16, false, kv_slots);
+const KernelSpec* blackwell_spec(const blackwell::Config& config) {
+  const BlackwellVariant* variant = find(config);
   return variant == nullptr ? nullptr : &variant->spec;
 }
 
 RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const Call& call,
                         std::byte* workspace, const Options& options, FaultWord* fault) {
   RunResult result;
-  const BlackwellVariant* variant =
-      find(problem.head_dim_v, plan.score_slots, problem.kv_type == DType::bf16,
-           options.strict_order, options.kv_slots);
+  const BlackwellVariant* variant = find({.head_dim = problem.head_dim_v,
+                                          .score_slots = plan.score_slots,
+                                          .bf16 = problem.kv_type == DType::bf16,
+                                          .strict_order = options.strict_order,
+                                          .kv_slots = options.kv_slots,
+                                          .row_replicas = plan.row_replicas});
   if (variant == nullptr) {
     result.report.add({"launch", Severity::error, "", "this configuration is not compiled"});
     return result;

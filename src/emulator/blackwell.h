@@ -3,12 +3,13 @@
 #pragma once
 
 #include "emulator/launch.h"
+#include "kernel/blackwell/config.h"
 #include "plan/blackwell_params.h"
 
 namespace deuce::emulator {
 
 /// The description of a compiled configuration, or nullptr when there is none.
-const KernelSpec* blackwell_spec(int head_dim, int score_slots, bool bf16, int kv_slots = 0);
+const KernelSpec* blackwell_spec(const blackwell::Config& config);
 
 /// One run of a call. Only the arrays of the call, the workspace and the fault word (may be null)
 /// exist for the kernel.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the description and the entry of one Blackwell configuration; included by the two files
-// that instantiate the kernel.
+// Makes the description and the entry of one Blackwell configuration; included by the files that
+// instantiate the kernel.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,12 +18,14 @@ KernelSpec blackwell_kernel_spec() {
   using Storage = blackwell::SharedStorage<kConfig>;
   using Columns = blackwell::TensorColumns<kConfig>;
   KernelSpec spec;
-  spec.name = fmt::format("blackwell hd{} slots {} {}", kConfig.head_dim, kConfig.score_slots,
+  spec.name = fmt::format("blackwell hd{} slots {} replicas {} {}", kConfig.head_dim,
+                          kConfig.score_slots, kConfig.row_replicas,
                           kConfig.bf16 ? "bf16" : "f16");
   spec.threads = blackwell::kThreads;
   spec.shared_bytes = sizeof(Storage);
   spec.roles.assign(blackwell::kRoles<kConfig>.begin(), blackwell::kRoles<kConfig>.end());
   spec.edges.assign(blackwell::kEdges<kConfig>.begin(), blackwell::kEdges<kConfig>.end());
+  spec.uniform_roles = {Role::mma, Role::softmax, Role::correction};
   spec.shared_ranges = {
       {"Q tile", offsetof(Storage, q), kConfig.tile_bytes(), blackwell::Config::kQueryStages},
       {"K/V tile", offsetof(Storage, kv), kConfig.tile_bytes(), kConfig.ring_slots()},
@@ -41,12 +43,7 @@ KernelSpec blackwell_kernel_spec() {
 
 template <blackwell::Config kConfig>
 BlackwellVariant blackwell_variant() {
-  return {kConfig.head_dim,
-          kConfig.score_slots,
-          kConfig.bf16,
-          kConfig.strict_order,
-          kConfig.kv_slots,
-          blackwell_kernel_spec<kConfig>(),
+  return {kConfig, blackwell_kernel_spec<kConfig>(),
           [](Machine& machine, const blackwell::Params& params) {
             blackwell::decode_kernel<kConfig>(machine, params);
           }};

@@ -46,7 +46,7 @@ Block::Block(Grid& grid, const Launch& launch, const Options& options, int index
       shared_(launch.kernel->shared_bytes + kSharedAlignment, std::byte{0xff}),
       tensor_(std::size_t{128} * 512, 0xffffffffu),
       barrier_at_(launch.kernel->shared_bytes / 8 + 1, -1),
-      shadow_(launch.kernel->shared_bytes),
+      shadow_(launch.kernel->shared_bytes, options.values),
       panel_a_(std::make_unique<Panel>()),
       panel_b_(std::make_unique<Panel>()) {
   const auto base = reinterpret_cast<uintptr_t>(shared_.data());
@@ -71,12 +71,16 @@ void Block::start() {
     Warp& warp = warps_[w];
     warp.index = static_cast<int>(w);
     warp.role = role_of(warp.index, kernel_.roles);
-    warp.live = warp.runnable = kAllLanes;
+    const auto& uniform = kernel_.uniform_roles;
+    const bool one_lane = !options_.values &&
+                          std::find(uniform.begin(), uniform.end(), warp.role) != uniform.end();
+    warp.lanes = one_lane ? 1u : kAllLanes;
+    warp.live = warp.runnable = warp.lanes;
     warp.registers = kernel_.launch_registers;
-    for (std::size_t l = 0; l < 32; ++l) {
-      Lane& lane = *lanes_[w * 32 + l];
+    each_lane(warp.lanes, [&](int l) {
+      Lane& lane = *lanes_[w * 32 + static_cast<std::size_t>(l)];
       lane.fiber.start(lane_entry, &lane);
-    }
+    });
     ++live_warps_;
     wake(warp, 0);
   }
@@ -132,7 +136,7 @@ Group Block::choose(Warp& warp) {
       if (same_call(op(warp, l), *group.first)) group.mask |= 1u << l;
     });
     rest &= ~group.mask;
-    if (is_collective(group.first->kind) && group.mask != kAllLanes) continue;
+    if (is_collective(group.first->kind) && group.mask != warp.lanes) continue;
     const int more = __builtin_popcount(group.mask) - __builtin_popcount(best.mask);
     const bool earlier = best.first == nullptr || more < 0 ||
                          (more == 0 && best.first->site.file == group.first->site.file &&
@@ -149,7 +153,7 @@ void Block::stuck(const Warp& warp) {
   each_lane(warp.waiting, [&](int i) { here |= same_call(op(warp, i), first) ? 1u << i : 0; });
   fault("H17", &warp, &first,
         fmt::format("a collective of all 32 lanes is reached by lanes {:#010x} only; {}", here,
-                    warp.live == kAllLanes ? "the others stand at another call"
+                    warp.live == warp.lanes ? "the others stand at another call"
                                            : "the others have left the kernel"));
 }
 
@@ -187,7 +191,7 @@ void Block::step(int index) {
 }
 
 // Arithmetic charged since the last operation: the busiest pipe of the warp's sub-partition, which
-// the other warps of that sub-partition share.
+// the other warps of that sub-partition share, and chains that keep no pipe busy.
 double Block::take_work(const Warp& warp, uint32_t mask) {
   Lane& lane = *lanes_[static_cast<std::size_t>(warp.index * 32 + __builtin_ctz(mask))];
   const Timing& timing = grid_.timing();
@@ -196,12 +200,13 @@ double Block::take_work(const Warp& warp, uint32_t mask) {
   };
   const double alu = slots(Work::alu, cost::kAlu) + slots(Work::convert, cost::kConvert);
   const double need = std::max({slots(Work::fma, cost::kFma), alu, slots(Work::exp2, cost::kExp2)});
+  const double chain = slots(Work::dependent, cost::kDependent);
   each_lane(mask,
             [&](int l) { lanes_[static_cast<std::size_t>(warp.index * 32 + l)]->work.fill(0); });
-  if (need == 0) return 0;
+  if (need == 0) return chain;
   double& busy = pipe_busy_[static_cast<std::size_t>(warp.index % 4)];
   busy = std::max(busy, grid_.now()) + need;
-  return busy - grid_.now();
+  return busy - grid_.now() + chain;
 }
 
 double Block::execute(Warp& warp, const Group& group) {

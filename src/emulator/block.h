@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "emulator/clock.h"
@@ -29,7 +30,7 @@ struct Lane {
   int thread = 0;
   Op* pending = nullptr;
   bool done = false;
-  std::array<uint32_t, 4> work{};  // charged arithmetic since the last operation, by kind
+  std::array<uint32_t, 5> work{};  // charged arithmetic since the last operation, by kind
 
   /// From kernel code: hands the operation over and returns when it has been executed.
   void submit(Op& op);
@@ -38,6 +39,7 @@ struct Lane {
 struct Warp {
   int index = 0;
   Role role = Role::idle;
+  uint32_t lanes = 0;  // that run: all, or the elected one
   uint32_t live = 0, waiting = 0, runnable = 0, blocked = 0;
   bool queued = false;
   Clock clock;
@@ -155,11 +157,13 @@ class Block {
   const Clock& released(const Warp& warp, uint32_t mask);
   void check_waiters(BarrierState& barrier);
   bool role_arrives(const Edge& edge, Role role) const;
+  int arrivals_of(const Warp& warp, uint32_t mask, const BarrierState& barrier) const;
   bool role_waits(const Edge& edge, Role role) const;
 
   // block_memory.cpp: shared and global memory, copies
   double shared_access(Warp& warp, const Group& group);
   double global_access(Warp& warp, const Group& group);
+  bool in_cache(const GlobalRange& range, const void* address);
   void check_global(const Warp& warp, const Op& call, const void* address, bool writes,
                     const GlobalRange& range);
   double atomic(Warp& warp, const Group& group);
@@ -222,6 +226,7 @@ class Block {
   };
   std::vector<Stream> streams_;
   double pipe_free_ = 0;
+  std::unordered_set<uint64_t> constant_lines_;  // that L1 holds; none is evicted
   double copy_issue_free_ = 0, copy_rate_free_ = 0;
   int registers_free_ = 0;
   std::array<double, 4> pipe_busy_{};  // MUFU and FMA of each sub-partition, one figure

@@ -57,6 +57,7 @@ double Block::shared_access(Warp& warp, const Group& group) {
 double Block::global_access(Warp& warp, const Group& group) {
   const Op& first = *group.first;
   const bool writes = first.kind == OpKind::store_global;
+  bool hit = first.kind == OpKind::load_constant;
   each_lane(group.mask, [&](int l) {
     if (grid_.stopped()) return;
     const Op& call = op(warp, l);
@@ -80,13 +81,24 @@ double Block::global_access(Warp& warp, const Group& group) {
       return;
     }
     std::memcpy(call.target, call.source, call.bytes);
+    if (first.kind == OpKind::load_constant) hit = in_cache(*range, address) && hit;
     if (!range->writable) return;
     check_global(warp, call, address, writes, *range);
   });
   // What nobody writes needs no order, so constants do not hold a release back.
   if (first.kind != OpKind::load_constant) note_access(warp, group.mask);
   finish_lanes(warp, group.mask);
-  return grid_.timing()(writes ? cost::kGlobalStore : cost::kGlobal);
+  return grid_.timing()(writes ? cost::kGlobalStore : hit ? cost::kConstantHit : cost::kGlobal);
+}
+
+/// Has this block read the line before? It has from now on. Lines are counted from the start of the
+/// allocation, so that no run depends on addresses.
+bool Block::in_cache(const GlobalRange& range, const void* address) {
+  constexpr int kLineBytesLog2 = 7, kRangeShift = 48;
+  const auto number = static_cast<uint64_t>(&range - launch_.memory.data());
+  const auto offset = static_cast<uint64_t>(static_cast<const std::byte*>(address) -
+                                            static_cast<const std::byte*>(range.base));
+  return !constant_lines_.insert(number << kRangeShift | offset >> kLineBytesLog2).second;
 }
 
 // Words keep their last writer and reader: neighbours in a sector may belong to other blocks.

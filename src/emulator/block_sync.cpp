@@ -50,11 +50,11 @@ void Block::synchronised(Warp& warp) {
 double Block::shuffle(Warp& warp, const Group& group) {
   std::array<uint32_t, 32> values{};
   uint32_t votes = 0;
-  for (int l = 0; l < 32; ++l) {
+  each_lane(group.mask, [&](int l) {
     values[static_cast<std::size_t>(l)] = op(warp, l).value;
     votes |= op(warp, l).flag ? 1u << l : 0;
-  }
-  for (int l = 0; l < 32; ++l) {
+  });
+  each_lane(group.mask, [&](int l) {
     Op& mine = op(warp, l);
     const int argument = static_cast<int>(mine.bytes);
     int source = l;
@@ -62,7 +62,7 @@ double Block::shuffle(Warp& warp, const Group& group) {
     if (mine.kind == OpKind::shuffle_xor) source = l ^ (argument & 31);
     if (mine.kind == OpKind::shuffle_up) source = l >= argument ? l - argument : l;
     mine.value = mine.kind == OpKind::ballot ? votes : values[static_cast<std::size_t>(source)];
-  }
+  });
   finish_lanes(warp, group.mask);
   return grid_.timing()(cost::kShuffle);
 }
@@ -210,6 +210,18 @@ bool Block::role_waits(const Edge& edge, Role role) const {
   return edge.waits == role || contains(edge.waits_too, role);
 }
 
+/// Arrivals of the lanes in `mask`. A lane that stands for its warp arrives for all of it where the
+/// edge table says that each thread does.
+int Block::arrivals_of(const Warp& warp, uint32_t mask, const BarrierState& barrier) const {
+  const int lanes = __builtin_popcount(mask);
+  if (warp.lanes == mask && lanes == 1 && barrier.edge >= 0) {
+    for (const Arrival& arrival : kernel_.edges[static_cast<std::size_t>(barrier.edge)].arrives) {
+      if (arrival.role == warp.role && arrival.by == By::each_thread) return 32;
+    }
+  }
+  return lanes;
+}
+
 double Block::arrive(Warp& warp, const Group& group) {
   const Op& call = *group.first;
   const int index = barrier_index(call.barrier, call, warp);
@@ -234,7 +246,7 @@ double Block::arrive(Warp& warp, const Group& group) {
       kernel_.edges[static_cast<std::size_t>(barrier.edge)].name == "p_tail_ready") {
     note_time(TimelineEvent::Kind::softmax, warp.kv_block, grid_.now(), grid_.now());
   }
-  arrive_on(index, __builtin_popcount(group.mask), released(warp, group.mask), false);
+  arrive_on(index, arrivals_of(warp, group.mask, barrier), released(warp, group.mask), false);
   finish_lanes(warp, group.mask);
   return grid_.timing()(cost::kArriveIssue);
 }

@@ -147,6 +147,7 @@ double Block::tensor_wait(Warp& warp, const Group& group) {
 // The 16-byte chunks that one K step of a shared-memory operand reads, and whose bytes they are.
 void Block::shadow_operand(Warp& warp, const Op& call, const SharedOperand& operand, bool mn_major,
                            int rows, const Accessor& by, char tensor, int tensor_block) {
+  if (!options_.values) return;
   const uint32_t outer = mn_major ? 16 : static_cast<uint32_t>(rows);
   const uint32_t chunks = mn_major ? static_cast<uint32_t>(rows) / 8 : 2;
   for (uint32_t r = 0; r < outer; ++r) {

@@ -61,6 +61,7 @@ DecodeCase::DecodeCase(const CaseSpec& spec) {
   p.num_splits = spec.num_splits;
   p.split_kv_len = spec.split_kv_len;
   p.score_slots = spec.score_slots;
+  p.row_replicas = spec.row_replicas;
 
   std::mt19937_64 random(spec.seed);
   std::normal_distribution<float> normal;
@@ -127,7 +128,7 @@ void DecodeCase::fill_cache(const CaseSpec& spec) {
         if (spec.growing && i % spec.head_dim == 0) {
           value = 0.22F * static_cast<float>(longest - key) / 8;  // 10 in log2 units a block
         }
-        k_[static_cast<std::size_t>(at + i)] = encode(value, spec.bf16);
+        k_[static_cast<std::size_t>(at + i)] = spec.nan_keys ? kNaN : encode(value, spec.bf16);
         v_[static_cast<std::size_t>(at + i)] = encode(normal(random), spec.bf16);
       }
     }
@@ -160,7 +161,7 @@ void DecodeCase::compute_reference() {
   Problem problem = problem_;
   problem.backend = Backend::reference;
   problem.out_type = DType::f32;
-  problem.score_slots = 0;
+  problem.score_slots = problem.row_replicas = 0;
   problem.num_splits = 0;
   problem.split_kv_len = 0;
   expected_.assign(out_.size(), 0);
@@ -174,7 +175,7 @@ void DecodeCase::compute_reference() {
   if (!status.ok()) expected_.clear();
 }
 
-// P is rounded to 16 bits (relative 2^-9 for bf16, 2^-12 for half, and the polynomial's 2^-13.5),
+// NaN where the reference has it. P is rounded to 16 bits (relative 2^-9 for bf16, 2^-12 for half, and the polynomial's 2^-13.5),
 // the output once more; inputs are normal, so |o| is a convex mean of values of size about 1.
 std::string DecodeCase::difference() const {
   if (expected_.size() != out_.size()) return "the reference refused the case";
@@ -184,7 +185,7 @@ std::string DecodeCase::difference() const {
   for (std::size_t i = 0; i < out_.size(); ++i) {
     const float got = decode(out_[i], bf16), want = expected_[i];
     const float bound = p_error * 2 + o_error * std::fabs(want);
-    if (std::fabs(got - want) <= bound) continue;
+    if (std::isnan(want) ? std::isnan(got) : std::fabs(got - want) <= bound) continue;
     return fmt::format("out[{}] is {}, reference {}, bound {} (row {}, head {}, column {})", i, got,
                        want, bound,
                        i / static_cast<std::size_t>(problem_.num_q_heads) /
@@ -195,6 +196,7 @@ std::string DecodeCase::difference() const {
   }
   for (std::size_t i = 0; i < lse_.size(); ++i) {
     const float got = lse_[i], want = expected_lse_[i];
+    if (std::isnan(want) && std::isnan(got)) continue;
     if (got == want || std::fabs(got - want) <= 2e-3F + 1e-5F * std::fabs(want)) continue;
     return fmt::format("lse[{}] is {}, reference {}", i, got, want);
   }

@@ -24,8 +24,9 @@ struct CaseSpec {
   int64_t window_left = -1, window_right = -1;
   float softcap = 0, scale = 0;
   bool sink = false, bf16 = true;
-  int num_splits = 0, split_kv_len = 0, score_slots = 2;
-  bool growing = false;  // scores grow towards low keys: every block rescales
+  int num_splits = 0, split_kv_len = 0, score_slots = 2, row_replicas = 1;
+  bool growing = false;   // scores grow towards low keys: every block rescales
+  bool nan_keys = false;  // K is NaN: results must be NaN
   uint64_t seed = 1;
 };
 

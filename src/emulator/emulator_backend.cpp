@@ -64,9 +64,9 @@ class EmulatorPlan final : public BackendPlan {
 
   std::string explain(const Call*) const override {
     return fmt::format(
-        R"({{"kernel": "blackwell", "head_dim": {}, "score_slots": {}, "kv_tile": 128, )"
-        R"("row_tile": {}, "workers": {}}})",
-        problem_.head_dim_v, plan_.score_slots, plan_.shape.row_tile, plan_.workers);
+        R"({{"kernel": "blackwell", "head_dim": {}, "score_slots": {}, "row_replicas": {}, )"
+        R"("kv_tile": 128, "row_tile": {}, "workers": {}}})",
+        problem_.head_dim_v, plan_.score_slots, plan_.row_replicas, plan_.shape.row_tile, plan_.workers);
   }
 
  private:

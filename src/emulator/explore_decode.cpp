@@ -76,12 +76,11 @@ Recording record_decode(const ExploreCase& what, const RunName& run) {
   decode.problem().score_slots = what.score_slots;
   const BlackwellPlan plan = plan_blackwell(decode.problem(), 1);
   std::vector<std::byte> workspace(workspace_of(plan).bytes);
-  Recorder recorder(*blackwell_spec(64, what.score_slots, true, what.kv_slots),
+  Recorder recorder(*blackwell_spec({.score_slots = what.score_slots, .kv_slots = what.kv_slots}),
                     [&](int warp, int vote) { return (what.rescale[warp % 2] >> vote & 1u) != 0; });
   Options options;
   options.run = run;
   options.kv_slots = what.kv_slots;
-  options.values = false;
   options.filter = &recorder;
   const RunResult result =
       run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);

@@ -33,6 +33,7 @@ struct KernelSpec {
   int launch_registers = 128;  // per thread
   std::vector<WarpRange> roles;
   std::vector<Edge> edges;
+  std::vector<Role> uniform_roles;  // lanes differ in values alone, but for the elected one
   std::vector<NamedRange> shared_ranges, tensor_ranges;
 };
 
@@ -80,7 +81,7 @@ struct Options {
   bool strict = false;        // ptx-strict: only what the ISA text promises
   bool strict_order = false;  // the variant of the kernel that does not rely on the pipe's order
   int kv_slots = 0;           // the variant with that many K/V tiles; 0 = as many as fit
-  bool values = true;         // false: protocol and time only
+  bool values = true;         // false: barriers and time only, one lane of uniform warps
   Band band = Band::best;
   OpFilter* filter = nullptr;
   std::vector<TimelineEvent>* timeline = nullptr;

@@ -160,6 +160,7 @@ class Machine {
   }
   static float log2(float x) { return ::log2f(x); }
   static float tanh(float x) { return ::tanhf(x); }
+  static float max(float a, float b) { return a > b || a != a ? a : b; }
   static float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
   static Float2 fma2(Float2 a, Float2 b, Float2 c) {
     return {fma(a.x, b.x, c.x), fma(a.y, b.y, c.y)};

@@ -20,19 +20,27 @@ float element(const std::byte* at, bool bf16) {
   return bf16 ? to_float(Bf16{bits}) : to_float(Half{bits});
 }
 
-// One row times the transposed panel; products of 16-bit values are exact, so a fused and a
+// kWidth columns of one row: as many sums side by side as hide the latency of an addition.
+template <int kWidth>
+[[gnu::always_inline]] inline void columns_of_row(const std::array<float, kSteps>& a,
+                                                  const double (*b)[256], int first, double* sum) {
+  double part[kWidth] = {};
+  for (int k = 0; k < kSteps; ++k) {
+    const double factor = a[static_cast<std::size_t>(k)];
+    for (int i = 0; i < kWidth; ++i) part[i] += factor * b[k][first + i];
+  }
+  std::memcpy(sum + first, part, sizeof part);
+}
+
+// One row times the transposed panel, of a multiple of 16 columns; products of 16-bit values are exact, so a fused and a
 // separate multiply-add give the same bits and every CPU computes the same result.
 [[gnu::always_inline]] inline void row_times_panel(const std::array<float, kSteps>& a,
                                                    const double (*b)[256], int columns,
                                                    double* sum) {
-  for (int n = 0; n < columns; n += 8) {
-    double part[8] = {};
-    for (int k = 0; k < kSteps; ++k) {
-      const double factor = a[static_cast<std::size_t>(k)];
-      for (int i = 0; i < 8; ++i) part[i] += factor * b[k][n + i];
-    }
-    std::memcpy(sum + n, part, sizeof part);
-  }
+  constexpr int kWide = 32, kNarrow = 16;
+  int n = 0;
+  for (; n + kWide <= columns; n += kWide) columns_of_row<kWide>(a, b, n, sum);
+  for (; n < columns; n += kNarrow) columns_of_row<kNarrow>(a, b, n, sum);
 }
 
 [[gnu::target("avx2,fma")]] void row_avx2(const std::array<float, kSteps>& a,

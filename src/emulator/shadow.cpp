@@ -34,12 +34,15 @@ uint8_t words_of(uint32_t cell, uint32_t address, uint32_t bytes) {
 
 }  // namespace
 
-Shadow::Shadow(uint32_t shared_bytes)
-    : shared_((shared_bytes + 15) / 16), tensor_(std::size_t{4} * kColumns) {
+Shadow::Shadow(uint32_t shared_bytes, bool watches) : watches_(watches) {
+  if (!watches) return;
+  shared_.resize((shared_bytes + 15) / 16);
+  tensor_.resize(std::size_t{4} * kColumns);
   records_.resize(kRecords);
 }
 
 uint32_t Shadow::add_record(const AccessRecord& record) {
+  if (!watches_) return 0;
   records_[next_record_ % kRecords] = record;
   return next_record_++;
 }
@@ -142,6 +145,7 @@ Conflict Shadow::write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* 
 
 Clash Shadow::read_shared(uint32_t address, uint32_t bytes, const Accessor& by) {
   Clash clash;
+  if (!watches_) return clash;
   for (uint32_t cell = address / 16; cell <= (address + bytes - 1) / 16; ++cell) {
     uint32_t other = 0;
     const Conflict conflict = read(shared_[cell], words_of(cell, address, bytes), by, &other);
@@ -152,6 +156,7 @@ Clash Shadow::read_shared(uint32_t address, uint32_t bytes, const Accessor& by) 
 
 Clash Shadow::write_shared(uint32_t address, uint32_t bytes, const Accessor& by) {
   Clash clash;
+  if (!watches_) return clash;
   for (uint32_t cell = address / 16; cell <= (address + bytes - 1) / 16; ++cell) {
     uint32_t other = 0;
     const Conflict conflict = write(shared_[cell], words_of(cell, address, bytes), by, &other);
@@ -162,6 +167,7 @@ Clash Shadow::write_shared(uint32_t address, uint32_t bytes, const Accessor& by)
 
 Clash Shadow::read_tensor(uint32_t quarters, uint32_t first, uint32_t count, const Accessor& by) {
   Clash clash;
+  if (!watches_) return clash;
   for (uint32_t q = 0; q < 4; ++q) {
     if ((quarters >> q & 1u) == 0) continue;
     for (uint32_t i = q * kColumns + first; i < q * kColumns + first + count; ++i) {
@@ -175,6 +181,7 @@ Clash Shadow::read_tensor(uint32_t quarters, uint32_t first, uint32_t count, con
 
 Clash Shadow::write_tensor(uint32_t quarters, uint32_t first, uint32_t count, const Accessor& by) {
   Clash clash;
+  if (!watches_) return clash;
   for (uint32_t q = 0; q < 4; ++q) {
     if ((quarters >> q & 1u) == 0) continue;
     for (uint32_t i = q * kColumns + first; i < q * kColumns + first + count; ++i) {
@@ -189,6 +196,7 @@ Clash Shadow::write_tensor(uint32_t quarters, uint32_t first, uint32_t count, co
 void Shadow::clear_tensor() { std::fill(tensor_.begin(), tensor_.end(), Cell{}); }
 
 const AccessRecord* Shadow::writer(uint32_t address) const {
+  if (!watches_) return nullptr;
   const Mark& mark = shared_[address / 16].write;
   return mark.component < 0 || !remembers(mark.record) ? nullptr
                                                        : &records_[mark.record % kRecords];

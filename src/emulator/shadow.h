@@ -68,7 +68,8 @@ struct Clash {
 
 class Shadow {
  public:
-  explicit Shadow(uint32_t shared_bytes);
+  /// One that does not watch finds nothing: for runs that ask for time alone.
+  Shadow(uint32_t shared_bytes, bool watches);
   uint32_t add_record(const AccessRecord& record);
   /// The long form of an access, or a blank one when it was too long ago.
   const AccessRecord& record(uint32_t index) const {
@@ -100,6 +101,7 @@ class Shadow {
   Conflict write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other);
   void note_read(Cell& cell, uint8_t words, const Accessor& by);
 
+  bool watches_;
   std::vector<Cell> shared_, tensor_;
   std::unordered_map<const Cell*, std::vector<Mark>> more_reads_;
   std::vector<AccessRecord> records_;

@@ -33,8 +33,10 @@ namespace cost {
 inline constexpr Cost kMmaN128{64, 64, 64, "SemiAnalysis: M128 N128 K16 every 64 cycles, SS or TS"};
 inline constexpr Cost kMmaN64Shared{48, 48, 48, "SemiAnalysis: N64 SS bound by shared memory"};
 inline constexpr Cost kMmaN64Tensor{32, 32, 32, "SemiAnalysis: N64 TS"};
-inline constexpr Cost kMmaFill{44, 104, 160,
-                               "SemiAnalysis, NCU: fill tail of a batch, less wake-up"};
+// Published is the sum of fill, commit and wake-up: 104 to 250 cycles, 136 for an SS batch. This is
+// what kCommitDelivery and kWake leave of it in each column, hence not in order.
+inline constexpr Cost kMmaFill{50, 32, 83,
+                               "SemiAnalysis: batch to waiter, less commit and wake-up"};
 inline constexpr Cost kMmaIssue{17, 30, 45, "Meta: one MMA issued by one thread"};
 inline constexpr Cost kCommitDelivery{0, 12, 44, "derived: drain + commit, sum with wake-up known"};
 
@@ -65,15 +67,17 @@ inline constexpr Cost kCopyRate{26.7, 26.7, 24.8,
 inline constexpr Cost kShared{19, 24, 29, "B300: LDS latency"};
 inline constexpr Cost kShuffle{24, 24, 24, "B300"};
 inline constexpr Cost kGlobal{301, 600, 889, "B300: L2 to DRAM"};
+inline constexpr Cost kConstantHit{28, 35, 45, "L1 hit of a read-only load, Volta to Hopper"};
 inline constexpr Cost kGlobalStore{4, 8, 16, "issue only"};
 inline constexpr Cost kAtomic{500, 700, 900, "H200 measurement: acq_rel at device scope"};
 inline constexpr Cost kIssue{1, 2, 4, "one warp instruction"};
 
 // Register arithmetic: cycles of one sub-partition per warp instruction.
-inline constexpr Cost kFma{1, 1, 1, "128 per clk and SM"};
+inline constexpr Cost kFma{1, 1, 1, "128 per clk and SM, packed or not"};
 inline constexpr Cost kAlu{2, 2, 2, "64 per clk and SM"};
 inline constexpr Cost kExp2{8, 8, 8, "16 per clk and SM"};
 inline constexpr Cost kConvert{2, 2, 2, "64 pairs per clk and SM"};
+inline constexpr Cost kDependent{4, 5, 6, "FMA latency 4, ALU 4 to 6"};
 
 }  // namespace cost
 }  // namespace deuce::emulator

@@ -15,11 +15,13 @@ namespace {
 
 constexpr int kShort = 16, kLong = 48;  // KV blocks of the two lengths
 
-RunResult time_once(int head_dim, int rows, int slots, int blocks, Band band,
+RunResult time_once(int head_dim, int rows, const SlotTiming& timed, int blocks, Band band,
                     std::vector<TimelineEvent>* timeline) {
-  DecodeCase decode(
-      {.head_dim = head_dim, .group = rows, .kv_len = {blocks * blackwell::Config::kTileRows}});
-  decode.problem().score_slots = slots;
+  DecodeCase decode({.head_dim = head_dim,
+                     .group = rows,
+                     .kv_len = {blocks * blackwell::Config::kTileRows},
+                     .score_slots = timed.score_slots,
+                     .row_replicas = timed.row_replicas});
   const BlackwellPlan plan = plan_blackwell(decode.problem(), 1);
   std::vector<std::byte> workspace(workspace_of(plan).bytes);
   Options options;
@@ -60,17 +62,22 @@ double TimingReport::gain_percent(const SlotTiming& timing) const {
   return 100 * (slots.front().cycles_per_block[1] / timing.cycles_per_block[1] - 1);
 }
 
+double TimingReport::gain_over_ping_pong(const SlotTiming& timing, int band) const {
+  const auto index = static_cast<std::size_t>(band);
+  return 100 * (slots[1].cycles_per_block[index] / timing.cycles_per_block[index] - 1);
+}
+
 std::string TimingReport::text() const {
   std::string out = fmt::format(
       "simulated   head dim {}, {} rows, one SM of a B200 at {:.3f} GHz; best (low to high costs)\n"
-      "slots  cycles per KV block    GB/s per SM  TB/s on {} SMs  gain  QK(c+1) inside "
+      "slots  replicas  cycles per KV block    GB/s per SM  TB/s on {} SMs  gain  QK(c+1) inside "
       "softmax(c)\n",
       head_dim, rows, kClockHz * 1e-9, kMultiprocessors);
   for (const SlotTiming& timing : slots) {
     const auto& cycles = timing.cycles_per_block;
     out += fmt::format(
-        "{:>5}  {:>5.0f} ({:.0f} to {:.0f})  {:>11.1f}  {:>14.2f}  {:>+3.0f}%  {:.0f}%\n",
-        timing.score_slots, cycles[1], cycles[0], cycles[2], bytes_per_second(timing, 1) * 1e-9,
+        "{:>5}  {:>8}  {:>5.0f} ({:.0f} to {:.0f})  {:>11.1f}  {:>14.2f}  {:>+3.0f}%  {:.0f}%\n",
+        timing.score_slots, timing.row_replicas, cycles[1], cycles[0], cycles[2], bytes_per_second(timing, 1) * 1e-9,
         bytes_per_second(timing, 1) * kMultiprocessors * 1e-12, gain_percent(timing),
         100 * timing.overlap);
   }
@@ -78,18 +85,22 @@ std::string TimingReport::text() const {
 }
 
 Result<TimingReport> predict_timing(int head_dim, int rows) {
-  if (blackwell_spec(head_dim, 1, true) == nullptr) {
+  if (blackwell_spec({.head_dim = head_dim, .score_slots = 1}) == nullptr) {
     return unsupported("head_dim", "head_dim is {}: blackwell takes 64 or 128", head_dim);
   }
   TimingReport report;
   report.head_dim = head_dim;
   report.rows = rows;
-  for (int slots = 1; slots <= 3; ++slots) {
-    SlotTiming timing{.score_slots = slots};
+  for (int slots = 1; slots <= 3; ++slots) report.slots.push_back({.score_slots = slots});
+  for (const int replicas : {2, 4}) {
+    if (rows * replicas > blackwell::Config::kTileRows) continue;
+    report.slots.push_back({.score_slots = 2, .row_replicas = replicas});
+  }
+  for (SlotTiming& timing : report.slots) {
     for (const Band band : {Band::low, Band::best, Band::high}) {
       std::vector<TimelineEvent> timeline;
-      const RunResult longer = time_once(head_dim, rows, slots, kLong, band, &timeline);
-      const RunResult shorter = time_once(head_dim, rows, slots, kShort, band, nullptr);
+      const RunResult longer = time_once(head_dim, rows, timing, kLong, band, &timeline);
+      const RunResult shorter = time_once(head_dim, rows, timing, kShort, band, nullptr);
       if (longer.report.has_error() || shorter.report.has_error()) {
         return Status{DEUCE_HAZARD, "", longer.report.text() + shorter.report.text()};
       }
@@ -98,7 +109,6 @@ Result<TimingReport> predict_timing(int head_dim, int rows) {
       timing.fixed_cycles[index] = shorter.cycles - kShort * timing.cycles_per_block[index];
       if (band == Band::best) timing.overlap = overlap_of_scores(timeline, 8, kLong - 8);
     }
-    report.slots.push_back(timing);
   }
   return report;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `deuce check --timing` predicts: steady cycles of a KV block and what they mean in bytes per
-// second, for each number of score slots, with the band of the table in timing.h.
+// second, for each number of score slots and row replicas, with the band of the table in timing.h.
 // Simulated figures from published unit costs. None was measured on a Blackwell by this project.
 #pragma once
 
@@ -20,7 +20,7 @@ using BandOf = std::array<double, 3>;
 double overlap_of_scores(const std::vector<TimelineEvent>& timeline, int first, int last);
 
 struct SlotTiming {
-  int score_slots = 1;
+  int score_slots = 1, row_replicas = 1;
   BandOf cycles_per_block{};  // steady state: from the difference of two lengths
   BandOf fixed_cycles{};      // the rest of the shorter run
   double overlap = 0;         // share of QK(c + 1) that runs inside softmax(c), best figures
@@ -28,15 +28,17 @@ struct SlotTiming {
 
 struct TimingReport {
   int head_dim = 64, rows = 16;
-  std::vector<SlotTiming> slots;
+  std::vector<SlotTiming> slots;  // 1, 2 and 3 slots, then 2 slots with the replicas that fit
   /// K and V bytes of a block over its cycles, for one SM at the clock of timing.h, bytes/s.
   double bytes_per_second(const SlotTiming& timing, int band) const;
   /// 100 * (base / this - 1), best figures.
   double gain_percent(const SlotTiming& timing) const;
+  /// The same over ping-pong: two slots, no replicas.
+  double gain_over_ping_pong(const SlotTiming& timing, int band) const;
   std::string text() const;
 };
 
-/// Times 1, 2 and 3 slots on one block of the grid; protocol and time only, no values.
+/// Times all of them on one block of the grid; protocol and time only, no values.
 Result<TimingReport> predict_timing(int head_dim, int rows);
 
 }  // namespace deuce::emulator

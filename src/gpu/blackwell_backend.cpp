@@ -36,12 +36,26 @@ Result<DeviceInfo> find_device(const Problem& problem) {
   return query_device(problem.device_id, "blackwell", 10, kAnyMinor);
 }
 
+int shape_of(const Problem& problem, const BlackwellPlan& plan) {
+  return blackwell::select_shape({.head_dim = problem.head_dim_v,
+                                  .score_slots = plan.score_slots,
+                                  .bf16 = problem.kv_type == DType::bf16,
+                                  .row_replicas = plan.row_replicas});
+}
+
 Status check_problem(const Problem& problem) {
   if ((problem.flags & (DEUCE_FLAG_TRACE | DEUCE_FLAG_PDL)) != 0) {
     return unsupported("flags", "flags is {:#x}: blackwell takes DEUCE_FLAG_WORKSPACE_KEPT only",
                        problem.flags);
   }
-  return check_blackwell(problem);
+  if (Status bad = check_blackwell(problem); !bad.ok()) return bad;
+  if (shape_of(problem, plan_blackwell(problem, 1)) < 0) {
+    return unsupported("row_replicas",
+                       "row_replicas is {}: at head dim 128 blackwell has them with score_slots 2 "
+                       "only, here {}",
+                       problem.row_replicas, problem.score_slots);
+  }
+  return {};
 }
 
 Status check(const Problem& problem) {
@@ -54,8 +68,7 @@ class BlackwellGpuPlan final : public GpuPlan {
   BlackwellGpuPlan(const Problem& problem, const DeviceInfo& device)
       : GpuPlan(problem, device),
         plan_(plan_blackwell(problem, std::max(device.multiprocessors - problem.sm_margin, 1))),
-        shape_(blackwell::select_shape(problem.head_dim_v, problem.kv_type == DType::bf16,
-                                       plan_.score_slots)) {}
+        shape_(shape_of(problem, plan_)) {}
 
   Status prepare() { return GpuPlan::prepare(functions_of(shape_).prepare); }
 
@@ -78,9 +91,9 @@ class BlackwellGpuPlan final : public GpuPlan {
 
   std::string explain(const Call*) const override {
     return fmt::format(
-        R"({{"kernel": "blackwell", "head_dim": {}, "score_slots": {}, "kv_tile": 128, )"
-        R"("row_tile": {}, "workers": {}, "device": "{}", "run_on_silicon_by_us": false}})",
-        problem_.head_dim_v, plan_.score_slots, plan_.shape.row_tile, plan_.workers, device_.name);
+        R"({{"kernel": "blackwell", "head_dim": {}, "score_slots": {}, "row_replicas": {}, )"
+        R"("kv_tile": 128, "row_tile": {}, "workers": {}, "device": "{}", "run_on_silicon_by_us": false}})",
+        problem_.head_dim_v, plan_.score_slots, plan_.row_replicas, plan_.shape.row_tile, plan_.workers, device_.name);
   }
 
  private:

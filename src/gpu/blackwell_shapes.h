@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled Blackwell kernels: the only list. One row per kernel; src/gpu/kernels holds one file
-// of a few lines for each. score_slots 1 is the base path and the off switch of the ping-pong.
+// of a few lines for each. score_slots 1 is the base path and the off switch of the ping-pong;
+// row_replicas 1 that of the replicas, which head dim 128 has with two slots only, as nothing is
+// predicted to be won there.
 #pragma once
 
 #include <array>
@@ -22,15 +24,28 @@ inline constexpr std::array kShapes{
     Config{.head_dim = 128, .score_slots = 1, .bf16 = false},
     Config{.head_dim = 128, .score_slots = 2, .bf16 = false},
     Config{.head_dim = 128, .score_slots = 3, .bf16 = false},
+    Config{.head_dim = 64, .score_slots = 1, .bf16 = true, .row_replicas = 2},
+    Config{.head_dim = 64, .score_slots = 2, .bf16 = true, .row_replicas = 2},
+    Config{.head_dim = 64, .score_slots = 3, .bf16 = true, .row_replicas = 2},
+    Config{.head_dim = 64, .score_slots = 1, .bf16 = true, .row_replicas = 4},
+    Config{.head_dim = 64, .score_slots = 2, .bf16 = true, .row_replicas = 4},
+    Config{.head_dim = 64, .score_slots = 3, .bf16 = true, .row_replicas = 4},
+    Config{.head_dim = 64, .score_slots = 1, .bf16 = false, .row_replicas = 2},
+    Config{.head_dim = 64, .score_slots = 2, .bf16 = false, .row_replicas = 2},
+    Config{.head_dim = 64, .score_slots = 3, .bf16 = false, .row_replicas = 2},
+    Config{.head_dim = 64, .score_slots = 1, .bf16 = false, .row_replicas = 4},
+    Config{.head_dim = 64, .score_slots = 2, .bf16 = false, .row_replicas = 4},
+    Config{.head_dim = 64, .score_slots = 3, .bf16 = false, .row_replicas = 4},
+    Config{.head_dim = 128, .score_slots = 2, .bf16 = true, .row_replicas = 2},
+    Config{.head_dim = 128, .score_slots = 2, .bf16 = true, .row_replicas = 4},
+    Config{.head_dim = 128, .score_slots = 2, .bf16 = false, .row_replicas = 2},
+    Config{.head_dim = 128, .score_slots = 2, .bf16 = false, .row_replicas = 4},
 };
 
-/// The row of a head dim, type and slot count; -1: there is none.
-constexpr int select_shape(int head_dim, bool bf16, int score_slots) {
+/// The row of a configuration; -1: there is none.
+constexpr int select_shape(const Config& config) {
   for (std::size_t i = 0; i < kShapes.size(); ++i) {
-    const Config& shape = kShapes[i];
-    if (shape.head_dim == head_dim && shape.bf16 == bf16 && shape.score_slots == score_slots) {
-      return static_cast<int>(i);
-    }
+    if (kShapes[i] == config) return static_cast<int>(i);
   }
   return -1;
 }

@@ -179,6 +179,7 @@ class Sm90Machine {
 
   // --- arithmetic ---
   DEUCE_DEVICE float exp2(float x) const { return ptx::exp2_approximate(x); }
+  DEUCE_DEVICE float max(float a, float b) const { return ptx::max_nan(a, b); }
   DEUCE_DEVICE float log2(float x) const { return ptx::log2_approximate(x); }
   // 1 - 2 / (1 + exp(2x)): absolute error about 1e-7, where tanh.approx has 5e-4.
   DEUCE_DEVICE float tanh(float x) const {

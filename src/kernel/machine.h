@@ -42,8 +42,10 @@ struct alignas(64) TensorMap {
   unsigned char bytes[128];
 };
 
-/// What register arithmetic is charged as in the emulator's clock (`charge`); free on a GPU.
-enum class Work : uint8_t { fma, exp2, alu, convert };
+/// What register arithmetic is charged as in the emulator's clock (`charge`); free on a GPU. A
+/// packed pair counts as two. `dependent`: steps of a chain that nothing else hides; kernels take
+/// their number from the schedule that ptxas made of them.
+enum class Work : uint8_t { fma, exp2, alu, convert, dependent };
 
 /// Everything that sm_90 and sm_100 share.
 template <class M>
@@ -128,6 +130,7 @@ concept CoreMachine = requires(M machine, Barrier& barrier, const TensorMap& map
   { machine.exp2(x) } -> std::same_as<float>;  // 2 ulp, subnormal results become zero
   { machine.log2(x) } -> std::same_as<float>;
   { machine.tanh(x) } -> std::same_as<float>;
+  { machine.max(x, x) } -> std::same_as<float>;                // NaN if either is
   { machine.fma(x, x, x) } -> std::same_as<float>;             // one rounding
   { machine.fma2(pair, pair, pair) } -> std::same_as<Float2>;  // one instruction on sm_100
   { machine.add2(pair, pair) } -> std::same_as<Float2>;

@@ -74,11 +74,12 @@ Status check_blackwell(const Problem& problem) {
     return unsupported("score_slots", "score_slots is {}: blackwell takes 0 to 3",
                        problem.score_slots);
   }
-  if (problem.row_replicas > 1) {
+  if (problem.group * problem.row_replicas > blackwell::Config::kTileRows) {
     return unsupported("row_replicas",
-                       "row_replicas is {}: blackwell has no row replicas yet; pass "
-                       "0 or 1",
-                       problem.row_replicas);
+                       "row_replicas is {}: blackwell takes that for at most {} query heads per KV "
+                       "head, here {}",
+                       problem.row_replicas, blackwell::Config::kTileRows / problem.row_replicas,
+                       problem.group);
   }
   return {};
 }
@@ -114,11 +115,29 @@ Status check_blackwell_call(const Call& call) {
   return {};
 }
 
+namespace {
+
+/// Replicas where the timing model says that they pay (docs/blackwell.md): head dim 64, whose
+/// softmax is the bound. By fields of the plan alone, so that lengths and batch never change bits.
+int choose_row_replicas(const Problem& problem) {
+  if (problem.row_replicas != 0) return problem.row_replicas;
+  if (problem.head_dim_v != 64) return 1;
+  const int rows = problem.group * problem.max_q_len;
+  for (const int replicas : {4, 2}) {
+    if (rows <= blackwell::Config::kTileRows / replicas) return replicas;
+  }
+  return 1;
+}
+
+}  // namespace
+
 BlackwellPlan plan_blackwell(const Problem& problem, int workers) {
   BlackwellPlan plan;
   plan.workers = workers;
   plan.score_slots = problem.score_slots == 0 ? 2 : problem.score_slots;
-  plan.query_tokens = std::min(blackwell::Config::kTileRows / problem.group, problem.max_q_len);
+  plan.row_replicas = choose_row_replicas(problem);
+  plan.query_tokens = std::min(blackwell::Config::kTileRows / plan.row_replicas / problem.group,
+                               problem.max_q_len);
   plan.shape = WorkShape{.kv_heads = problem.num_kv_heads,
                          .group = problem.group,
                          .row_tile = plan.query_tokens * problem.group,
@@ -134,8 +153,10 @@ BlackwellPlan plan_blackwell(const Problem& problem, int workers) {
                                            .max_kv_len = problem.max_kv_len});
   plan.counter_bytes =
       workspace_aligned(static_cast<std::size_t>(plan.partials.counter_count()) * 4);
-  // Under split_kv_len each block stages a piece before it joins the tree.
-  const int64_t slots = plan.partials.slot_count() + (plan.partials.tree ? workers : 0);
+  // Each block stages a piece before it joins the tree of split_kv_len, and replicated rows.
+  const bool stages = plan.partials.tree || plan.row_replicas > 1;
+  const int64_t slots =
+      plan.partials.slot_count() + (stages ? int64_t{workers} * plan.row_replicas : 0);
   const int64_t floats = partial_floats(blackwell::partial_rows(plan.shape), problem.head_dim_v);
   plan.partial_bytes = workspace_aligned(static_cast<std::size_t>(slots * floats) * 4);
   return plan;

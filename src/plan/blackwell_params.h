@@ -20,7 +20,7 @@ Status check_blackwell_call(const Call& call);
 /// What a plan fixes once: work shape without batch, partial numbering, workspace parts.
 struct BlackwellPlan {
   int workers = 1;
-  int score_slots = 2;
+  int score_slots = 2, row_replicas = 1;
   int query_tokens = 1;  // tokens of a row tile
   WorkShape shape;
   PartialMap partials;

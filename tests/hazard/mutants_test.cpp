@@ -25,7 +25,7 @@ using emulator::RunResult;
 
 std::vector<Edge> edges_with(EdgeKind kind) {
   std::vector<Edge> list;
-  for (const Edge& edge : emulator::blackwell_spec(64, 2, true)->edges) {
+  for (const Edge& edge : emulator::blackwell_spec({.score_slots = 2})->edges) {
     if (edge.kind == kind) list.push_back(edge);
   }
   return list;
@@ -39,7 +39,7 @@ TEST(Mutants, TheKernelItselfIsCleanInEveryMode) {
       const RunResult result = run_mutant(decode, mode, {.slots = slots});
       EXPECT_EQ(result.report.text(), "") << slots << " slots";
       EXPECT_EQ(decode.difference(), "") << slots << " slots";
-      const KernelSpec& kernel = *emulator::blackwell_spec(64, slots, true);
+      const KernelSpec& kernel = *emulator::blackwell_spec({.score_slots = slots});
       for (std::size_t i = 0; i < kernel.edges.size(); ++i) {
         const Edge& edge = kernel.edges[i];
         // A run that takes no edge around twice would prove little.

@@ -141,7 +141,9 @@ Case within_reach(const Subject& subject, Case drawn) {
   drawn.descales = drawn.token_scales = false;
   if (drawn.page_size > 0) drawn.page_size = std::max(drawn.page_size, 8);
   drawn.padding = 16;
-  drawn.row_replicas = 0;
+  constexpr int32_t kReplicas[] = {0, 1, 2, 4};
+  drawn.row_replicas = kReplicas[drawn.seed / 8 % 4];
+  if (drawn.row_replicas * drawn.group > 128) drawn.row_replicas = 0;
   drawn.score_slots = static_cast<int32_t>(drawn.seed / 2 % 4);
   drawn.sm_margin = std::min(drawn.sm_margin, 3);
   return drawn;

@@ -63,8 +63,10 @@ std::string modes_text(const std::vector<emulator::RunName>& runs) {
 void print(const CheckOptions& options, const emulator::CheckResult& result) {
   const emulator::CheckSettings& settings = options.settings;
   const emulator::CaseSpec& spec = settings.spec;
-  fmt::print("kernel      {}, head dim {}, {} score slots, {}{}\n", options.kernel, spec.head_dim,
-             spec.score_slots, options.type, settings.strict ? ", ptx-strict" : "");
+  const std::string replicas =
+      spec.row_replicas > 1 ? fmt::format(", {} row replicas", spec.row_replicas) : "";
+  fmt::print("kernel      {}, head dim {}, {} score slots{}, {}{}\n", options.kernel, spec.head_dim,
+             spec.score_slots, replicas, options.type, settings.strict ? ", ptx-strict" : "");
   fmt::print("problem     {} requests of {} keys, {} rows, {} blocks\n", options.batch,
              options.kv_len, options.rows * options.q_len, settings.blocks);
   fmt::print("schedules   {}; seed {}\n", modes_text(result.runs), settings.seed);
@@ -172,6 +174,8 @@ void add_check(CLI::App& app, Action& action) {
       ->type_name("TYPE");
   integer_option(command, "--score-slots", settings.spec.score_slots, 1,
                  "S tiles in flight, 1 to 3; default 2");
+  integer_option(command, "--row-replicas", settings.spec.row_replicas, 1,
+                 "copies of the rows, 1, 2 or 4; default 1", 4);
   integer_option(command, "--kv-len", options->kv_len, 0, "keys of each request; default 1000",
                  1 << 20);
   integer_option(command, "--batch", options->batch, 1, "requests; default 1", 1 << 12);

@@ -27,6 +27,13 @@ __device__ __forceinline__ float reciprocal_approximate(float x) {
   return y;
 }
 
+// max.NaN.f32 d, a, b;
+__device__ __forceinline__ float max_nan(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
 // cvt.rn.bf16x2.f32 d, high, low;
 __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
   uint32_t packed;

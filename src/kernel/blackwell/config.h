@@ -20,9 +20,15 @@ struct Config {
   bool strict_order =
       false;         // QK waits for the PV that last read its slot: no reliance on the pipe
   int kv_slots = 0;  // K or V tiles in shared memory; 0 = as many as fit
+  // Copies of an item's rows in the lane quarters: 1, 2 or 4. Each copy attends to its own part of
+  // the keys of every block, with a maximum and a sum of its own; the epilogue merges the states.
+  int row_replicas = 1;
 
+  friend constexpr bool operator==(const Config&, const Config&) = default;
   constexpr int ring_slots() const { return kv_slots > 0 ? kv_slots : head_dim == 64 ? 12 : 5; }
   constexpr int tile_bytes() const { return kTileRows * head_dim * 2; }
+  /// Packed rows of an item; and keys of a block that one softmax thread attends to.
+  constexpr int rows_per_replica() const { return kTileRows / row_replicas; }
 
   static constexpr int kTileRows = 128;     // packed query rows, and keys of a KV tile
   static constexpr int kQueryStages = 2;    // so that K and V never wait for Q at a border

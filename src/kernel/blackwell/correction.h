@@ -35,10 +35,18 @@ class Correction {
       machine_.arrive(shared_.stats_taken);
       observe(end);
       machine_.fence_after_sync();
-      if (piece.is_whole_item()) {
+      if constexpr (kConfig.row_replicas > 1) {
+        const int row = row_ % kConfig.rows_per_replica();
+        const int replica = row_ / kConfig.rows_per_replica();
+        stage(partial_in_slot(params_, staging_slot<kConfig>(params_, machine_.block(), replica),
+                              kConfig.head_dim),
+              row, row < piece.rows, max, sum);
+      } else if (piece.is_whole_item()) {
         finish(piece, max, sum);
       } else {
-        stage(piece, max, sum);
+        stage(partial_slot<kConfig>(params_, piece.item(), piece.split, machine_.block(),
+                                    piece.tile_first == piece.item_first),
+              row_, row_ < piece.rows, max, sum);
       }
     }
   }
@@ -85,7 +93,7 @@ class Correction {
       machine_.wait_tensor_loads();
       DEUCE_UNROLL
       for (float& value : o) value *= scale;
-      machine_.charge(Work::fma, kChunk / 2);
+      machine_.charge(Work::fma, kChunk);
       machine_.store_tensor(Columns::kOutput + column, o);
     }
     machine_.wait_tensor_stores();
@@ -127,14 +135,11 @@ class Correction {
     machine_.sync_warp();
   }
 
-  /// A cut item: the state as it is, to this block's slot of the workspace.
-  DEUCE_DEVICE void stage(const PieceRecord& piece, float max, float sum) {
+  /// A cut item, or one replica of the rows: the state as it is, to a slot of the workspace.
+  DEUCE_DEVICE void stage(const Partial& slot, int row, bool real, float max, float sum) {
     machine_.wait(shared_.o_stored, stored_.phase());
     stored_.advance();
-    const bool real = row_ < piece.rows;
-    const Partial slot = partial_slot(params_, piece.item(), piece.split, machine_.block(),
-                                      piece.tile_first == piece.item_first, kConfig.head_dim);
-    float* target = slot.o + int64_t{row_} * kConfig.head_dim;
+    float* target = slot.o + int64_t{row} * kConfig.head_dim;
     read_output([&](uint32_t column, float(&o)[kChunk]) {
       if (!real) return;
       DEUCE_UNROLL
@@ -145,8 +150,8 @@ class Correction {
       }
     });
     if (real) {
-      machine_.store_global(slot.max + row_, max);
-      machine_.store_global(slot.sum + row_, sum);
+      machine_.store_global(slot.max + row, max);
+      machine_.store_global(slot.sum + row, sum);
     }
     machine_.sync_warp();
     machine_.arrive(shared_.o_staged);

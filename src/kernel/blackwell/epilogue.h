@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue role: counts finished tiles of cut items and, in the block that completes one,
-// merges its partial states in split order. It also writes the rows of requests without any visible
+// The epilogue role: merges the states of replicated rows, counts finished tiles of cut items and,
+// in the block that completes one, merges its partial states in split order. It also writes the rows of requests without any visible
 // key. Kept out of correction, which must give statistics back quickly.
 #pragma once
 
@@ -23,11 +23,14 @@ class Epilogue {
     SplitMerge<kConfig, Machine> splits(machine_, shared_, params_);
     Pieces<kConfig, Machine> pieces(machine_, shared_);
     for (PieceRecord piece; pieces.next(piece);) {
-      if (piece.is_whole_item()) continue;
+      if (kConfig.row_replicas == 1 && piece.is_whole_item()) continue;
       machine_.wait(shared_.o_staged, staged_.phase());
       staged_.advance();
       total_ = machine_.load_shared(shared_.total_tiles);
-      if (params_.partial_map.tree) {
+      if constexpr (kConfig.row_replicas > 1) merge_replicas(piece);
+      if (piece.is_whole_item()) {
+        // merge_replicas has written its rows
+      } else if (params_.partial_map.tree) {
         take_split(splits, piece);
       } else if (completes(piece.item(), piece.blocks())) {
         merge(piece.item(), piece.first_token);
@@ -42,10 +45,7 @@ class Epilogue {
   DEUCE_DEVICE void take_split(SplitMerge<kConfig, Machine>& splits, const PieceRecord& piece) {
     splits.take(
         piece.item(), piece.split, piece.blocks(), total_,
-        [&](const Item& item, int32_t tiles) {
-          machine_.sync_named(kEpilogueBarrier, 128);  // all warps have written their nodes
-          return completes(item, tiles);
-        },
+        [&](const Item& item, int32_t tiles) { return completes(item, tiles); },
         [&](const Item& item, int64_t slot) { end_slot(item, slot, piece.first_token); });
   }
 
@@ -66,6 +66,7 @@ class Epilogue {
 
   /// Adds finished tiles to the item's counter; true in the block that completes it.
   DEUCE_DEVICE bool completes(const Item& item, int32_t count) {
+    machine_.sync_named(kEpilogueBarrier, 128);  // all warps have written their states
     if (machine_.thread() % 128 == 0) {
       const int32_t first = owner_of(total_, params_.shape.workers, item.begin);
       uint32_t* counter = params_.counters + params_.partial_map.counter(item, first);
@@ -90,7 +91,7 @@ class Epilogue {
                           : parts < splits
                               ? static_cast<int32_t>(((int64_t{i} + 1) * splits - 1) / parts)
                               : i;
-    return partial_slot(params_, item, split, workers.first + i, i == 0, kConfig.head_dim);
+    return partial_slot<kConfig>(params_, item, split, workers.first + i, i == 0);
   }
 
   /// A warp per row, a lane per columns lane, lane + 32, ...
@@ -101,27 +102,72 @@ class Epilogue {
     const int32_t parts =
         splits > 0 ? (tiles < splits ? tiles : splits) : workers.last - workers.first + 1;
     for (int32_t row = warp_; row < item.rows; row += 4) {
-      float merged_max = kNoKey;
-      for (int32_t i = 0; i < parts; ++i) {
-        const float max = machine_.load_global(part(item, workers, parts, i).max + row);
-        merged_max = merge_max(merged_max, max);
-      }
-      float o[kColumnsPerLane] = {};
-      float sum = 0;
-      for (int32_t i = 0; i < parts; ++i) {
-        const Partial source = part(item, workers, parts, i);
-        const float max = machine_.load_global(source.max + row);
-        if (max == kNoKey) continue;  // left out rather than weighed by 0
-        const float weight = merge_weight(machine_, max, merged_max);
-        sum = sum + weight * machine_.load_global(source.sum + row);
-        const float* values = source.o + int64_t{row} * kConfig.head_dim + machine_.lane();
-        for (int c = 0; c < kColumnsPerLane; ++c) {
-          o[c] = o[c] + weight * machine_.load_global(values + 32 * c);
-        }
-      }
-      end_row(place_of_row(params_, item, row, first_token), merged_max, sum, o);
+      const RowState state = merge_row_states(
+          parts, row, [&](int32_t i) { return part(item, workers, parts, i); });
+      end_row(place_of_row(params_, item, row, first_token), state.max, state.sum, state.o);
     }
     machine_.sync_warp();
+  }
+
+  /// The states of the replicas of each row, in their order, become the state of the piece: the
+  /// rows of a whole item, or what a piece of a cut item leaves in the workspace.
+  DEUCE_DEVICE void merge_replicas(const PieceRecord& piece) {
+    const Item item = piece.item();
+    const Partial target = partial_slot<kConfig>(params_, item, piece.split, machine_.block(),
+                                                 piece.tile_first == piece.item_first);
+    DEUCE_ROLLED
+    for (int32_t row = warp_; row < item.rows; row += 4) {
+      const RowState state = merge_row_states(kConfig.row_replicas, row, [&](int32_t replica) {
+        return partial_in_slot(params_, staging_slot<kConfig>(params_, machine_.block(), replica),
+                               kConfig.head_dim);
+      });
+      machine_.sync_warp();  // all lanes have read: the target may be the first replica's slot
+      if (piece.is_whole_item()) {
+        end_row(place_of_row(params_, item, row, piece.first_token), state.max, state.sum,
+                state.o);
+      } else {
+        store_state(target, row, state);
+      }
+    }
+    machine_.sync_warp();
+  }
+
+  /// State of one row; o: columns lane, lane + 32, ... of a lane.
+  struct RowState {
+    float max = kNoKey, sum = 0;
+    float o[kColumnsPerLane] = {};
+  };
+
+  /// Merges the states `source(0)` .. `source(count - 1)` of a row in this order.
+  template <class Source>
+  DEUCE_DEVICE RowState merge_row_states(int32_t count, int32_t row, const Source& source) {
+    RowState merged;
+    for (int32_t i = 0; i < count; ++i) {
+      merged.max = merge_max(merged.max, machine_.load_global(source(i).max + row));
+    }
+    for (int32_t i = 0; i < count; ++i) {
+      const Partial part = source(i);
+      const float max = machine_.load_global(part.max + row);
+      if (max == kNoKey) continue;  // left out rather than weighed by 0
+      const float weight = merge_weight(machine_, max, merged.max);
+      merged.sum = merged.sum + weight * machine_.load_global(part.sum + row);
+      const float* values = part.o + int64_t{row} * kConfig.head_dim + machine_.lane();
+      for (int c = 0; c < kColumnsPerLane; ++c) {
+        merged.o[c] = merged.o[c] + weight * machine_.load_global(values + 32 * c);
+      }
+    }
+    return merged;
+  }
+
+  DEUCE_DEVICE void store_state(const Partial& target, int32_t row, const RowState& state) {
+    float* values = target.o + int64_t{row} * kConfig.head_dim + machine_.lane();
+    for (int c = 0; c < kColumnsPerLane; ++c) {
+      machine_.store_global(values + 32 * c, state.o[c]);
+    }
+    if (machine_.elect()) {
+      machine_.store_global(target.max + row, state.max);
+      machine_.store_global(target.sum + row, state.sum);
+    }
   }
 
   /// Writes one row, spread over the lanes of a warp.

@@ -166,6 +166,7 @@ class LoadQ {
   }
 
  private:
+  /// Every replica of the rows gets the same boxes.
   /// Uniform queries come in one box, whose missing tokens are zeros. Ragged ones come token by
   /// token, because nobody knows on the host where the last one ends; rows behind them keep what an
   /// earlier piece left, and are never stored.
@@ -176,17 +177,19 @@ class LoadQ {
     const int32_t boxes = ragged ? tokens : 1;
     Barrier& arrived = shared_.q_arrived[stage];
     if (machine_.elect()) {
-      machine_.arrive_expect(arrived, static_cast<uint32_t>(2 * kConfig.head_dim * group * tokens));
+      machine_.arrive_expect(arrived, static_cast<uint32_t>(kConfig.row_replicas * 2 *
+                                                            kConfig.head_dim * group * tokens));
     }
     machine_.sync_warp();
     const int32_t first = piece.first_token + piece.row_tile * params_.query_tokens;
-    for (int32_t box = machine_.lane(); box < boxes; box += 32) {
+    for (int32_t i = machine_.lane(); i < kConfig.row_replicas * boxes; i += 32) {
+      const int32_t box = i / kConfig.row_replicas;
+      const int32_t row = i % kConfig.row_replicas * kConfig.rows_per_replica() + box * group;
       for (int part = 0; part < kConfig.head_dim / Config::kBlockColumns; ++part) {
         const int32_t coordinate[5] = {Config::kBlockColumns * part, 0, first + box, piece.kv_head,
                                        ragged ? 0 : piece.request};
-        machine_.copy_tensor(
-            shared_.q[stage].bytes + part * 128 * Config::kTileRows + 128 * box * group,
-            params_.q_map, coordinate, arrived);
+        machine_.copy_tensor(shared_.q[stage].bytes + part * 128 * Config::kTileRows + 128 * row,
+                             params_.q_map, coordinate, arrived);
       }
     }
     machine_.sync_warp();

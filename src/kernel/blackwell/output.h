@@ -48,15 +48,23 @@ DEUCE_DEVICE Partial partial_in_slot(const Params& params, int64_t slot, int hea
   return partial_at(params.partials + slot * partial_floats(rows, head_dim), rows, head_dim);
 }
 
+/// A block's staging slot, one for each replica of the rows, behind all others: states that the
+/// epilogue reads before they go anywhere else.
+template <Config kConfig>
+DEUCE_DEVICE int64_t staging_slot(const Params& params, int32_t block, int32_t replica) {
+  return params.partial_map.slot_count() + block * kConfig.row_replicas + replica;
+}
+
 /// Where the state of a piece of a cut item goes: the slot of part `split`, of the stretch that
-/// block `block` holds, or the block's staging slot behind all others when splits are a tree.
+/// block `block` holds, or the block's staging slot when splits are a tree.
+template <Config kConfig>
 DEUCE_DEVICE Partial partial_slot(const Params& params, const Item& item, int32_t split,
-                                  int32_t block, bool starts_item, int head_dim) {
+                                  int32_t block, bool starts_item) {
   const PartialMap& map = params.partial_map;
-  const int64_t number = map.tree                      ? map.slot_count() + block
+  const int64_t number = map.tree                      ? staging_slot<kConfig>(params, block, 0)
                          : params.shape.num_splits > 0 ? map.part_slot(item, split)
                                                        : map.stream_slot(block, starts_item);
-  return partial_in_slot(params, number, head_dim);
+  return partial_in_slot(params, number, kConfig.head_dim);
 }
 
 /// `kCount` values (a multiple of 8) to 16-bit output; rows are 16-byte aligned.

@@ -2,6 +2,8 @@
 // The softmax role: thread = row. Turns S into P in place, keeps the row's maximum and sum, and
 // tells the correction warp of the same rows by which factor O must shrink.
 // P is published in two steps, so that PV starts while its last quarter is still computed.
+// With row replicas a thread attends to its replica's keys of the block only: P is zero elsewhere,
+// and maximum, sum and O are those of that part of the keys.
 #pragma once
 
 #include "kernel/blackwell/pieces.h"
@@ -40,9 +42,24 @@ class SoftmaxWarps {
 
  private:
   using Columns = TensorColumns<kConfig>;
-  static constexpr int kFragments = 4;
+  static constexpr int kKeys = kConfig.rows_per_replica();  // of a block, for one thread
   static constexpr int kFragment = 32;
-  static constexpr int kEmulated = 16;  // one exponential in eight by polynomial
+  static constexpr int kFragments = kKeys / kFragment;
+  static constexpr int kTileFragments = Config::kTileRows / kFragment;
+  static constexpr uint32_t kFragmentColumns = kFragment / 2;  // of P
+  // One exponential in eight by polynomial; none with replicas, whose rows have no middle.
+  static constexpr int kEmulated = kConfig.row_replicas == 1 ? 16 : 0;
+  static constexpr int kChains = 4;  // of additions, so that none waits for the one before
+  // Dependent steps that ptxas 13.0 left exposed in the loop for sm_100f (its stall counts over the
+  // latency of a step): addresses and loop control, the end of the row maximum, the decision on it,
+  // the ends of the exponentials, and of the row sum.
+  static constexpr int kLoopSteps = 14, kMaximumSteps = 8, kDecisionSteps = 10,
+                       kExponentialSteps = 14, kSumSteps = 3;
+
+  /// First fragment of the block that this thread attends to.
+  DEUCE_DEVICE int first_fragment() const {
+    return kConfig.row_replicas == 1 ? 0 : row_ / kKeys * kFragments;
+  }
 
   DEUCE_DEVICE void begin_piece(const PieceRecord& piece) {
     row_max_ = kNoKey;
@@ -50,7 +67,8 @@ class SoftmaxWarps {
     const int32_t first_row = piece.row_tile * params_.shape.row_tile;
     const int32_t last_row = first_row + piece.rows - 1;
     // Rows past the last one are padding and follow it.
-    const int32_t row = row_ < piece.rows ? first_row + row_ : last_row;
+    const int32_t own = row_ % kConfig.rows_per_replica();
+    const int32_t row = own < piece.rows ? first_row + own : last_row;
     const int32_t group = params_.shape.group;
     const MaskRule& rule = params_.shape.mask;
     visible_ = narrow(visible_keys(rule, piece.sizes(), row / group));
@@ -79,39 +97,68 @@ class SoftmaxWarps {
   DEUCE_DEVICE void attend(int32_t key, bool first_of_piece) {
     const int slot = ring_.slot();
     float s[kFragments][kFragment];
+    machine_.charge(Work::dependent, kLoopSteps);
     machine_.wait(shared_.s_ready[slot], ring_.phase());
     machine_.fence_after_sync();
     DEUCE_UNROLL
     for (int j = 0; j < kFragments; ++j) {
-      machine_.load_tensor(s[j], Columns::scores(slot) + kFragment * static_cast<uint32_t>(j));
+      machine_.load_tensor(s[j], Columns::scores(slot) + static_cast<uint32_t>(
+                                                             kFragment * (first_fragment() + j)));
     }
     machine_.wait_tensor_loads();
+    if constexpr (kConfig.row_replicas > 1) clear_other_keys(slot);
     if (negate_ || params_.softcap > 0) transform(s);
-    if (key < unmasked_.first || unmasked_.last - key < Config::kTileRows) mask(s, key);
+    if (key < unmasked_.first || unmasked_.last - key < Config::kTileRows) {
+      mask(s, key + kFragment * first_fragment());
+    }
 
-    const RowMax decision =
-        update_row_max(machine_, row_max_, max64f(row_max_, row_maximum(s)), kRescaleThreshold);
+    const float seen = machine_.max(row_max_, row_maximum(s) * scale_log2_);
+    const RowMax decision = update_row_max(machine_, row_max_, seen, kRescaleThreshold);
+    machine_.charge(Work::dependent, kMaximumSteps + kDecisionSteps);
     row_max_ = decision.max;
     if (!first_of_piece) machine_.store_shared(shared_.row_scale[row_], decision.scale);
     publish_stats();
 
     const float offset = row_max_ == kNoKey ? 0.0F : -row_max_;
-    exponentials<0, 3>(s, offset, slot);
-    machine_.wait_tensor_stores();
-    machine_.fence_before_sync();
-    machine_.arrive(shared_.po_ready[slot]);
-    exponentials<3, 4>(s, offset, slot);
-    machine_.wait_tensor_stores();
-    machine_.fence_before_sync();
-    machine_.sync_warp();
-    if (machine_.elect()) machine_.arrive(shared_.p_tail_ready[slot]);
+    publish_probabilities(s, offset, slot);
 
     wait_stats_taken();
     row_sum_ = row_sum_ * decision.scale + sum(s);
     ring_.advance();
   }
 
-  DEUCE_DEVICE static float max64f(float a, float b) { return a > b ? a : b; }
+  /// P of the first three quarters of the keys, then of the last one. With replicas in one go: some
+  /// warp's keys all lie in the first part, so that there is no work left to hide behind it.
+  DEUCE_DEVICE void publish_probabilities(float (&s)[kFragments][kFragment], float offset,
+                                          int slot) {
+    constexpr int kBody = kConfig.row_replicas == 1 ? 3 : kFragments;
+    machine_.charge(Work::dependent, kExponentialSteps);
+    exponentials<0, kBody>(s, offset, slot);
+    machine_.wait_tensor_stores();
+    machine_.fence_before_sync();
+    machine_.arrive(shared_.po_ready[slot]);
+    if constexpr (kBody < kFragments) {
+      exponentials<kBody, kFragments>(s, offset, slot);
+      machine_.wait_tensor_stores();
+      machine_.fence_before_sync();
+    }
+    machine_.sync_warp();
+    if (machine_.elect()) machine_.arrive(shared_.p_tail_ready[slot]);
+  }
+
+  /// Columns of P of fragment `fragment` of the block.
+  DEUCE_DEVICE static uint32_t fragment_column(int slot, int fragment) {
+    return Columns::probabilities(slot) + kFragmentColumns * static_cast<uint32_t>(fragment);
+  }
+
+  /// P is zero for the keys of the other replicas.
+  DEUCE_DEVICE void clear_other_keys(int slot) {
+    const uint32_t zeros[kFragmentColumns] = {};
+    DEUCE_UNROLL
+    for (int j = kFragments; j < kTileFragments; ++j) {
+      machine_.store_tensor(fragment_column(slot, (first_fragment() + j) % kTileFragments), zeros);
+    }
+  }
 
   /// Scores into the units of `scale_log2_`: softcap, or a negative scale folded into the sign.
   DEUCE_DEVICE void transform(float (&s)[kFragments][kFragment]) {
@@ -143,16 +190,19 @@ class SoftmaxWarps {
     return bits <= 0 ? 0u : bits >= 32 ? 0xffffffffu : (1u << bits) - 1u;
   }
 
-  /// Largest score of the row in log2 units. NaN stays NaN: it was visible.
+  /// Largest score of the row. NaN stays NaN: it was visible, and a maximum that dropped it would
+  /// make a row of nothing but NaN pass for one without a key.
   DEUCE_DEVICE float row_maximum(const float (&s)[kFragments][kFragment]) {
-    float chain[4] = {s[0][0], s[1][0], s[2][0], s[3][0]};
+    float chain[kChains] = {s[0][0], s[0][1], s[0][2], s[0][3]};
     DEUCE_UNROLL
     for (int j = 0; j < kFragments; ++j) {
       DEUCE_UNROLL
-      for (int k = 0; k < kFragment; ++k) chain[j] = max64f(chain[j], s[j][k]);
+      for (int k = 0; k < kFragment; ++k) {
+        chain[k % kChains] = machine_.max(chain[k % kChains], s[j][k]);
+      }
     }
     machine_.charge(Work::alu, kFragments * kFragment / 2);
-    return max64f(max64f(chain[0], chain[1]), max64f(chain[2], chain[3])) * scale_log2_;
+    return machine_.max(machine_.max(chain[0], chain[1]), machine_.max(chain[2], chain[3]));
   }
 
   /// P = exp2(s * scale + offset) of the fragments kFirst .. kLast - 1, stored as 16-bit pairs.
@@ -160,7 +210,7 @@ class SoftmaxWarps {
   DEUCE_DEVICE void exponentials(float (&s)[kFragments][kFragment], float offset, int slot) {
     DEUCE_UNROLL
     for (int j = kFirst; j < kLast; ++j) {
-      uint32_t words[kFragment / 2];
+      uint32_t words[kFragmentColumns];
       DEUCE_UNROLL
       for (int k = 0; k < kFragment; k += 2) {
         const Float2 x = machine_.fma2(Float2{s[j][k], s[j][k + 1]},
@@ -170,26 +220,33 @@ class SoftmaxWarps {
         s[j][k + 1] = by_polynomial ? exp2_polynomial(machine_, x.y) : machine_.exp2(x.y);
         words[k / 2] = machine_.template pack<Element<kConfig>>(s[j][k], s[j][k + 1]);
       }
-      machine_.store_tensor(Columns::probabilities(slot) + kFragment / 2 * static_cast<uint32_t>(j),
-                            words);
-      constexpr int kPolynomial = kFragment * 4 / kEmulated;
-      const bool mixed = is_emulated(kEmulated, j, kEmulated - 2);
-      machine_.charge(Work::exp2, mixed ? kFragment - kPolynomial : kFragment);
-      machine_.charge(Work::fma, kFragment / 2 + (mixed ? 9 * kPolynomial : 0));
+      machine_.store_tensor(fragment_column(slot, first_fragment() + j), words);
+      const int polynomial = emulated_in(j);
+      machine_.charge(Work::exp2, kFragment - polynomial);
+      machine_.charge(Work::fma, kFragment + 9 * polynomial);
       machine_.charge(Work::convert, kFragment / 2);
     }
   }
 
+  /// Exponentials of a fragment that a polynomial computes.
+  constexpr static int emulated_in(int fragment) {
+    int count = 0;
+    for (int k = 0; k < kFragment; ++k) count += is_emulated(kEmulated, fragment, k) ? 1 : 0;
+    return count;
+  }
+
   DEUCE_DEVICE float sum(const float (&p)[kFragments][kFragment]) {
-    Float2 chain[4] = {};
+    Float2 chain[kChains] = {};
     DEUCE_UNROLL
     for (int j = 0; j < kFragments; ++j) {
       DEUCE_UNROLL
       for (int k = 0; k < kFragment; k += 2) {
-        chain[j] = machine_.add2(chain[j], Float2{p[j][k], p[j][k + 1]});
+        Float2& sum = chain[k / 2 % kChains];
+        sum = machine_.add2(sum, Float2{p[j][k], p[j][k + 1]});
       }
     }
-    machine_.charge(Work::fma, kFragments * kFragment / 2);
+    machine_.charge(Work::fma, kFragments * kFragment);
+    machine_.charge(Work::dependent, kSumSteps);
     const Float2 low = machine_.add2(chain[0], chain[1]);
     const Float2 all = machine_.add2(low, machine_.add2(chain[2], chain[3]));
     return all.x + all.y;

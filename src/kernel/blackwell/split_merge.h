@@ -28,7 +28,7 @@ class SplitMerge {
       run_tiles_ = 0;
     }
     run_tiles_ += tiles;
-    const int64_t staged = params_.partial_map.slot_count() + machine_.block();
+    const int64_t staged = staging_slot<kConfig>(params_, machine_.block(), 0);
     int32_t merges = merges_with({split, 0}, starts_item ? 0 : run.first, splits.first);
     if (merges == 0) {
       merge(item, node(starts_item, depth_++), staged, true);
