@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles one Blackwell kernel: to PTX, whose tcgen05, TMA and register lines must be those of
+expected.txt, or to an image of one architecture, which must not spill."""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+EXPECTED = pathlib.Path(__file__).with_name("expected.txt")
+# What is counted: a name, and the PTX line it stands for.
+FORMS = {
+    "mma_ss": r"tcgen05\.mma\.cta_group::1\.kind::f16 \[%r\d+\], %rd\d+, %rd\d+,",
+    "mma_ts": r"tcgen05\.mma\.cta_group::1\.kind::f16 \[%r\d+\], \[%r\d+\], %rd\d+,",
+    "commit": r"tcgen05\.commit\.cta_group::1\.mbarrier::arrive::one",
+    "tma_4d": r"cp\.async\.bulk\.tensor\.4d\.shared::",
+    "tma_5d": r"cp\.async\.bulk\.tensor\.5d\.shared::",
+    "ld_x16": r"tcgen05\.ld\.sync\.aligned\.32x32b\.x16\.b32",
+    "ld_x32": r"tcgen05\.ld\.sync\.aligned\.32x32b\.x32\.b32",
+    "st_x16": r"tcgen05\.st\.sync\.aligned\.32x32b\.x16\.b32",
+    "max_nan": r"max\.NaN\.f32",
+}
+
+
+def compile_kernel(options, *flags):
+    source = options.source / "gpu" / "kernels" / f"{options.kernel}.cu"
+    with tempfile.TemporaryDirectory() as folder:
+        target = pathlib.Path(folder) / "image"
+        run = subprocess.run(
+            [options.nvcc, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr",
+             "-I", options.source, "-I", options.include, *flags, "-o", target, source],
+            capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            sys.exit(f"{options.kernel}: nvcc failed\n{run.stderr}")
+        return target.read_bytes()
+
+
+def describe(ptx):
+    """One row of expected.txt."""
+    counts = [f"{name} {len(re.findall(form, ptx))}" for name, form in FORMS.items()]
+    registers = sorted(set(re.findall(r"setmaxnreg\.((?:inc|dec)\.sync\.aligned\.u32 \d+)", ptx)))
+    short = [line.replace(".sync.aligned.u32", "") for line in registers]
+    return "; ".join([*counts, "setmaxnreg " + ", ".join(short)])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nvcc", required=True)
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--include", type=pathlib.Path, required=True)
+    parser.add_argument("--kernel", required=True)
+    parser.add_argument("--ptx", action="store_true")
+    parser.add_argument("--arch")
+    options = parser.parse_args()
+    if options.arch:
+        compile_kernel(options, "-gencode", f"arch=compute_{options.arch},code=sm_{options.arch}",
+                       "-Xptxas", "--warn-on-spills,--warn-on-local-memory-usage,-Werror", "-c")
+        return
+    ptx = compile_kernel(options, "-arch=compute_100f", "-ptx").decode()
+    got = f"{options.kernel}: {describe(ptx)}"
+    if got not in EXPECTED.read_text(encoding="utf-8").splitlines():
+        sys.exit(f"not in {EXPECTED.name}:\n{got}")
+
+
+if __name__ == "__main__":
+    main()
