@@ -23,9 +23,9 @@ const BlackwellVariant* find(const blackwell::Config& config) {
     }
     return list;
   }();
-  const auto found =
-      std::find_if(table.begin(), table.end(),
-                   [&](const BlackwellVariant& variant) { return variant.config == config; });
+  const auto found = std::find_if(table.begin(), table.end(), [&](const BlackwellVariant& variant) {
+    return variant.config == config;
+  });
   return found == table.end() ? nullptr : &*found;
 }
 

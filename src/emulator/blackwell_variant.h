@@ -19,8 +19,7 @@ KernelSpec blackwell_kernel_spec() {
   using Columns = blackwell::TensorColumns<kConfig>;
   KernelSpec spec;
   spec.name = fmt::format("blackwell hd{} slots {} replicas {} {}", kConfig.head_dim,
-                          kConfig.score_slots, kConfig.row_replicas,
-                          kConfig.bf16 ? "bf16" : "f16");
+                          kConfig.score_slots, kConfig.row_replicas, kConfig.bf16 ? "bf16" : "f16");
   spec.threads = blackwell::kThreads;
   spec.shared_bytes = sizeof(Storage);
   spec.roles.assign(blackwell::kRoles<kConfig>.begin(), blackwell::kRoles<kConfig>.end());

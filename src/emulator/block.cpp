@@ -72,8 +72,8 @@ void Block::start() {
     warp.index = static_cast<int>(w);
     warp.role = role_of(warp.index, kernel_.roles);
     const auto& uniform = kernel_.uniform_roles;
-    const bool one_lane = !options_.values &&
-                          std::find(uniform.begin(), uniform.end(), warp.role) != uniform.end();
+    const bool one_lane =
+        !options_.values && std::find(uniform.begin(), uniform.end(), warp.role) != uniform.end();
     warp.lanes = one_lane ? 1u : kAllLanes;
     warp.live = warp.runnable = warp.lanes;
     warp.registers = kernel_.launch_registers;
@@ -154,7 +154,7 @@ void Block::stuck(const Warp& warp) {
   fault("H17", &warp, &first,
         fmt::format("a collective of all 32 lanes is reached by lanes {:#010x} only; {}", here,
                     warp.live == warp.lanes ? "the others stand at another call"
-                                           : "the others have left the kernel"));
+                                            : "the others have left the kernel"));
 }
 
 void Block::step(int index) {

@@ -80,19 +80,18 @@ Result<CheckResult> check(const CheckSettings& settings, const CheckProgress& pr
   growing.growing = true;  // every block of keys asks for a rescale
   std::array<Content, 2> contents{Content(plain), Content(growing)};
   if (Status bad = check_blackwell(contents[0].decode.problem()); !bad.ok()) return bad;
-  const KernelSpec* kernel =
-      blackwell_spec({.head_dim = settings.spec.head_dim,
-                      .score_slots = settings.spec.score_slots,
-                      .bf16 = settings.spec.bf16,
-                      .row_replicas = settings.spec.row_replicas});
+  const KernelSpec* kernel = blackwell_spec({.head_dim = settings.spec.head_dim,
+                                             .score_slots = settings.spec.score_slots,
+                                             .bf16 = settings.spec.bf16,
+                                             .row_replicas = settings.spec.row_replicas});
   if (kernel == nullptr) {
-    return unsupported("score_slots",
-                       "score_slots is {}, row_replicas {}: compiled are 1, 2 and 3 with 1, 2 and 4",
-                       settings.spec.score_slots, settings.spec.row_replicas);
+    return unsupported(
+        "score_slots",
+        "score_slots is {}, row_replicas {}: compiled are 1, 2 and 3 with 1, 2 and 4",
+        settings.spec.score_slots, settings.spec.row_replicas);
   }
-  if (settings.strict_order &&
-      (settings.spec.head_dim != 64 || settings.spec.score_slots < 2 || !settings.spec.bf16 ||
-       settings.spec.row_replicas != 1)) {
+  if (settings.strict_order && (settings.spec.head_dim != 64 || settings.spec.score_slots < 2 ||
+                                !settings.spec.bf16 || settings.spec.row_replicas != 1)) {
     return unsupported("strict_order",
                        "strict_order: compiled are head_dim 64, bf16, score_slots 2 and 3 without "
                        "row replicas");

@@ -175,8 +175,9 @@ void DecodeCase::compute_reference() {
   if (!status.ok()) expected_.clear();
 }
 
-// NaN where the reference has it. P is rounded to 16 bits (relative 2^-9 for bf16, 2^-12 for half, and the polynomial's 2^-13.5),
-// the output once more; inputs are normal, so |o| is a convex mean of values of size about 1.
+// NaN where the reference has it. P is rounded to 16 bits (relative 2^-9 for bf16, 2^-12 for half,
+// and the polynomial's 2^-13.5), the output once more; inputs are normal, so |o| is a convex mean
+// of values of size about 1.
 std::string DecodeCase::difference() const {
   if (expected_.size() != out_.size()) return "the reference refused the case";
   const bool bf16 = problem_.kv_type == DType::bf16;

@@ -66,7 +66,8 @@ class EmulatorPlan final : public BackendPlan {
     return fmt::format(
         R"({{"kernel": "blackwell", "head_dim": {}, "score_slots": {}, "row_replicas": {}, )"
         R"("kv_tile": 128, "row_tile": {}, "workers": {}}})",
-        problem_.head_dim_v, plan_.score_slots, plan_.row_replicas, plan_.shape.row_tile, plan_.workers);
+        problem_.head_dim_v, plan_.score_slots, plan_.row_replicas, plan_.shape.row_tile,
+        plan_.workers);
   }
 
  private:

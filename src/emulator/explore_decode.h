@@ -32,7 +32,8 @@ struct ExploreCase {
 /// All cases: 1 to 5 blocks, 2 to 6 ring tiles, 1 to 3 slots.
 std::vector<ExploreCase> explore_cases(int score_slots);
 
-/// Records the kernel with all of its lanes; the run only fixes who came first, which a program must not depend on.
+/// Records the kernel with all of its lanes; the run only fixes who came first, which a program
+/// must not depend on.
 Recording record_decode(const ExploreCase& what, const RunName& run);
 
 struct ExploreSummary {

@@ -32,8 +32,9 @@ template <int kWidth>
   std::memcpy(sum + first, part, sizeof part);
 }
 
-// One row times the transposed panel, of a multiple of 16 columns; products of 16-bit values are exact, so a fused and a
-// separate multiply-add give the same bits and every CPU computes the same result.
+// One row times the transposed panel, of a multiple of 16 columns; products of 16-bit values are
+// exact, so a fused and a separate multiply-add give the same bits and every CPU computes the same
+// result.
 [[gnu::always_inline]] inline void row_times_panel(const std::array<float, kSteps>& a,
                                                    const double (*b)[256], int columns,
                                                    double* sum) {

@@ -77,9 +77,9 @@ std::string TimingReport::text() const {
     const auto& cycles = timing.cycles_per_block;
     out += fmt::format(
         "{:>5}  {:>8}  {:>5.0f} ({:.0f} to {:.0f})  {:>11.1f}  {:>14.2f}  {:>+3.0f}%  {:.0f}%\n",
-        timing.score_slots, timing.row_replicas, cycles[1], cycles[0], cycles[2], bytes_per_second(timing, 1) * 1e-9,
-        bytes_per_second(timing, 1) * kMultiprocessors * 1e-12, gain_percent(timing),
-        100 * timing.overlap);
+        timing.score_slots, timing.row_replicas, cycles[1], cycles[0], cycles[2],
+        bytes_per_second(timing, 1) * 1e-9, bytes_per_second(timing, 1) * kMultiprocessors * 1e-12,
+        gain_percent(timing), 100 * timing.overlap);
   }
   return out;
 }

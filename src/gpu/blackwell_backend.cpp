@@ -93,7 +93,8 @@ class BlackwellGpuPlan final : public GpuPlan {
     return fmt::format(
         R"({{"kernel": "blackwell", "head_dim": {}, "score_slots": {}, "row_replicas": {}, )"
         R"("kv_tile": 128, "row_tile": {}, "workers": {}, "device": "{}", "run_on_silicon_by_us": false}})",
-        problem_.head_dim_v, plan_.score_slots, plan_.row_replicas, plan_.shape.row_tile, plan_.workers, device_.name);
+        problem_.head_dim_v, plan_.score_slots, plan_.row_replicas, plan_.shape.row_tile,
+        plan_.workers, device_.name);
   }
 
  private:

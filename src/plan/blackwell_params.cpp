@@ -136,8 +136,8 @@ BlackwellPlan plan_blackwell(const Problem& problem, int workers) {
   plan.workers = workers;
   plan.score_slots = problem.score_slots == 0 ? 2 : problem.score_slots;
   plan.row_replicas = choose_row_replicas(problem);
-  plan.query_tokens = std::min(blackwell::Config::kTileRows / plan.row_replicas / problem.group,
-                               problem.max_q_len);
+  plan.query_tokens =
+      std::min(blackwell::Config::kTileRows / plan.row_replicas / problem.group, problem.max_q_len);
   plan.shape = WorkShape{.kv_heads = problem.num_kv_heads,
                          .group = problem.group,
                          .row_tile = plan.query_tokens * problem.group,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The epilogue role: merges the states of replicated rows, counts finished tiles of cut items and,
-// in the block that completes one, merges its partial states in split order. It also writes the rows of requests without any visible
-// key. Kept out of correction, which must give statistics back quickly.
+// in the block that completes one, merges its partial states in split order. It also writes the
+// rows of requests without any visible key. Kept out of correction, which must give statistics back
+// quickly.
 #pragma once
 
 #include <limits>
@@ -102,8 +103,8 @@ class Epilogue {
     const int32_t parts =
         splits > 0 ? (tiles < splits ? tiles : splits) : workers.last - workers.first + 1;
     for (int32_t row = warp_; row < item.rows; row += 4) {
-      const RowState state = merge_row_states(
-          parts, row, [&](int32_t i) { return part(item, workers, parts, i); });
+      const RowState state =
+          merge_row_states(parts, row, [&](int32_t i) { return part(item, workers, parts, i); });
       end_row(place_of_row(params_, item, row, first_token), state.max, state.sum, state.o);
     }
     machine_.sync_warp();
@@ -123,8 +124,7 @@ class Epilogue {
       });
       machine_.sync_warp();  // all lanes have read: the target may be the first replica's slot
       if (piece.is_whole_item()) {
-        end_row(place_of_row(params_, item, row, piece.first_token), state.max, state.sum,
-                state.o);
+        end_row(place_of_row(params_, item, row, piece.first_token), state.max, state.sum, state.o);
       } else {
         store_state(target, row, state);
       }

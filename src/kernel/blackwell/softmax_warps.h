@@ -102,8 +102,8 @@ class SoftmaxWarps {
     machine_.fence_after_sync();
     DEUCE_UNROLL
     for (int j = 0; j < kFragments; ++j) {
-      machine_.load_tensor(s[j], Columns::scores(slot) + static_cast<uint32_t>(
-                                                             kFragment * (first_fragment() + j)));
+      machine_.load_tensor(
+          s[j], Columns::scores(slot) + static_cast<uint32_t>(kFragment * (first_fragment() + j)));
     }
     machine_.wait_tensor_loads();
     if constexpr (kConfig.row_replicas > 1) clear_other_keys(slot);
