@@ -94,7 +94,7 @@ inline void scale_output(Machine& machine, uint32_t o, float shrink) {
     machine.load_tensor(values, column);
     machine.wait_tensor_loads();
     for (float& value : values) value *= shrink;
-    machine.charge(Work::fma, 8);
+    machine.charge(Work::fma, 16);
     machine.store_tensor(column, values);
   }
   machine.wait_tensor_stores();

@@ -256,7 +256,7 @@ TEST(Mutants, PlantedFaultsAreCaught) {
          }
          return true;
        },
-       {{"H7", "p_tail_ready"}}},
+       {{"H7", "p_tail_ready"}, {"H13", "S/P slot"}}},
       {"correction hands O over on slot 0",
        [](Op& op, const OpContext& context, const Where& where) {
          if (where.is("po_ready") && context.role == Role::correction) op.barrier -= where.slot;
