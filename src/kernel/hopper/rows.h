@@ -20,6 +20,13 @@ DEUCE_DEVICE Word4 words_of(const float (&o)[4]) {
           std::bit_cast<uint32_t>(o[2]), std::bit_cast<uint32_t>(o[3])};
 }
 
+DEUCE_DEVICE void floats_of(const Word4& words, float (&o)[4]) {
+  o[0] = std::bit_cast<float>(words.x);
+  o[1] = std::bit_cast<float>(words.y);
+  o[2] = std::bit_cast<float>(words.z);
+  o[3] = std::bit_cast<float>(words.w);
+}
+
 /// Query head of a packed row.
 DEUCE_DEVICE int32_t head_of(const Params& params, const Piece& piece, int32_t row) {
   return piece.head * params.group + params.by_group.remainder(row);

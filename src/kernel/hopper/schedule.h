@@ -203,7 +203,7 @@ class Schedule {
   /// Request, head and rows of item `item` of the current request.
   DEUCE_DEVICE void place(Piece& piece, int32_t item) const {
     const int32_t rows = piece.shape.q_len * params_.group;
-    const int32_t row_tiles = (rows + kConfig.rows() - 1) / kConfig.rows();
+    const int32_t row_tiles = row_tiles_of(piece.shape);
     piece.request = index_;
     piece.head = row_tiles == 1 ? item : item / row_tiles;
     piece.rows.first = (item - piece.head * row_tiles) * kConfig.rows();
@@ -217,12 +217,12 @@ class Schedule {
     lane_request_ = index < params_.batch ? request_of(machine_, params_, index) : Request{};
     measure_window();
   }
+  DEUCE_DEVICE int32_t row_tiles_of(const Request& request) const {
+    return (request.q_len * params_.group + kConfig.rows() - 1) / kConfig.rows();
+  }
   /// Items of this lane's request.
   DEUCE_DEVICE int32_t lane_items() const {
-    const int32_t rows = lane_request_.q_len * params_.group;
-    return lane_request_.tiles() > 0
-               ? params_.kv_heads * ((rows + kConfig.rows() - 1) / kConfig.rows())
-               : 0;
+    return lane_request_.tiles() > 0 ? params_.kv_heads * row_tiles_of(lane_request_) : 0;
   }
   DEUCE_DEVICE int32_t items_of_window() const {
     int32_t items = lane_items();

@@ -44,11 +44,11 @@ class SplitMerge {
     machine_.sync_warp();
     if (run_.first == item_.first && run_.last == item_.last) {
       stack_ = node(machine_.block(), true, machine_.lane());
-      return write(piece, rows, depth_);
+      return write(piece, depth_);
     }
     const int32_t counter = params_.slots + schedule.worker_of(piece.item_begin);
     if (states_.last_to_arrive(counter, run_tiles_, piece.shape.tiles())) {
-      merge_runs(piece, schedule, rows);
+      merge_runs(piece, schedule);
     }
   }
 
@@ -85,23 +85,8 @@ class SplitMerge {
     return static_cast<int32_t>(machine_.shuffle(static_cast<uint32_t>(stack_), depth));
   }
 
-  /// Merges the `depth` slots of the stack and writes the result.
-  DEUCE_DEVICE void write(const Piece& piece, int rows, int32_t depth) {
-    DEUCE_ROLLED
-    for (int wanted = states_.first_row(); states_.has(wanted, rows); wanted += Rows::kRowStep) {
-      const int row = min_of(wanted, rows - 1);
-      RowValues o;
-      RowState state;
-      states_.load_partial(stacked(depth - 1), row, o, state);
-      DEUCE_ROLLED
-      for (int32_t i = depth - 2; i >= 0; --i) states_.merge_left(stacked(i), row, o, state);
-      if (wanted < rows) states_.store_result(piece, row, o, state);
-    }
-  }
-
   /// Pushes the nodes that all runs of the item left behind, in order, through the same rule.
-  DEUCE_DEVICE void merge_runs(const Piece& piece, const Schedule<kConfig, Machine>& schedule,
-                               int rows) {
+  DEUCE_DEVICE void merge_runs(const Piece& piece, const Schedule<kConfig, Machine>& schedule) {
     int32_t depth = 0;
     const int32_t last = schedule.worker_of(piece.item_begin + piece.shape.tiles() - 1);
     DEUCE_ROLLED
@@ -116,18 +101,21 @@ class SplitMerge {
         const int32_t merges = merges_with(next, 0, item_.first);
         depth -= merges;
         if (merges > 0) {
-          join(rows, depth, merges, slot);
+          fold(piece, depth, merges, slot, false);
         } else if (machine_.lane() == depth) {
           stack_ = slot;
         }
         ++depth;
       }
     }
-    write(piece, rows, depth);
+    write(piece, depth);
   }
 
-  /// Slot `depth` of the stack becomes the merge of the `count` from there on and of `right`.
-  DEUCE_DEVICE void join(int rows, int32_t depth, int32_t count, int32_t right) {
+  /// Merges `count` slots of the stack from `first` on, and `right` behind them: into the first of
+  /// them, or as the item's result.
+  DEUCE_DEVICE void fold(const Piece& piece, int32_t first, int32_t count, int32_t right,
+                         bool is_result) {
+    const int rows = piece.rows.last - piece.rows.first;
     DEUCE_ROLLED
     for (int wanted = states_.first_row(); states_.has(wanted, rows); wanted += Rows::kRowStep) {
       const int row = min_of(wanted, rows - 1);
@@ -135,14 +123,21 @@ class SplitMerge {
       RowState state;
       states_.load_partial(right, row, o, state);
       DEUCE_ROLLED
-      for (int32_t i = count - 1; i >= 0; --i) {
-        states_.merge_left(stacked(depth + i), row, o, state);
+      for (int32_t i = count - 1; i >= 0; --i)
+        states_.merge_left(stacked(first + i), row, o, state);
+      const int32_t target = stacked(first);
+      machine_.sync_warp();  // the target is one of the slots just read by the row's lanes
+      if (wanted >= rows) continue;
+      if (is_result) {
+        states_.store_result(piece, row, o, state);
+      } else {
+        states_.store_partial(target, row, o, state);
       }
-      const int32_t target = stacked(depth);
-      machine_.sync_warp();
-      if (wanted < rows) states_.store_partial(target, row, o, state);
     }
     machine_.sync_warp();
+  }
+  DEUCE_DEVICE void write(const Piece& piece, int32_t depth) {
+    fold(piece, 0, depth - 1, stacked(depth - 1), true);
   }
 
   Machine& machine_;

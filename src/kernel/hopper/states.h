@@ -95,18 +95,18 @@ class States {
 
   /// o and state become the merge of slot `left`, which comes first, and themselves.
   DEUCE_DEVICE void merge_left(int32_t left, int row, RowValues& o, RowState& state) {
-    const RowState before = machine_.load_global(partial_row(left, row));
-    const float max = fmaxf(before.max, state.max);
-    const float weight = before.max == kMinusInfinity ? 0.0f : machine_.exp2(before.max - max);
-    const float own = state.max == kMinusInfinity ? 0.0f : machine_.exp2(state.max - max);
-    state = {max, machine_.fma(before.sum, weight, state.sum * own)};
+    RowValues before;
+    RowState its;
+    load_partial(left, row, before, its);
+    const float max = fmaxf(its.max, state.max);
+    const float weight = weight_of(its, max), own = weight_of(state, max);
+    state = {max, machine_.fma(its.sum, weight, state.sum * own)};
     DEUCE_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      const Word4 value = machine_.load_global(partial(left, row) + 16 * v);
-      const float at[4] = {std::bit_cast<float>(value.x), std::bit_cast<float>(value.y),
-                           std::bit_cast<float>(value.z), std::bit_cast<float>(value.w)};
       DEUCE_UNROLL
-      for (int e = 0; e < 4; ++e) o.at[v][e] = machine_.fma(at[e], weight, o.at[v][e] * own);
+      for (int e = 0; e < 4; ++e) {
+        o.at[v][e] = machine_.fma(before.at[v][e], weight, o.at[v][e] * own);
+      }
     }
   }
 
@@ -114,11 +114,7 @@ class States {
     state = machine_.load_global(partial_row(slot, row));
     DEUCE_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      const Word4 value = machine_.load_global(partial(slot, row) + 16 * v);
-      o.at[v][0] = std::bit_cast<float>(value.x);
-      o.at[v][1] = std::bit_cast<float>(value.y);
-      o.at[v][2] = std::bit_cast<float>(value.z);
-      o.at[v][3] = std::bit_cast<float>(value.w);
+      floats_of(machine_.load_global(partial(slot, row) + 16 * v), o.at[v]);
     }
   }
   DEUCE_DEVICE void store_partial(int32_t slot, int row, const RowValues& o,
@@ -160,6 +156,10 @@ class States {
            static_cast<int64_t>(slot) * kConfig.rows() + row;
   }
 
+  DEUCE_DEVICE float weight_of(const RowState& state, float max) const {
+    return state.max == kMinusInfinity ? 0.0f : machine_.exp2(state.max - max);
+  }
+
   /// The maximum and sum of all states of a row, of which each of its lanes holds one; returns this
   /// lane's weight. In lane order, so the bits do not depend on who arrived when.
   DEUCE_DEVICE float weigh(const RowState& part, RowState& state) {
@@ -168,7 +168,7 @@ class States {
     for (int mask = kLanesPerRow / 2; mask > 0; mask /= 2) {
       state.max = fmaxf(state.max, machine_.shuffle_xor(state.max, mask));
     }
-    const float weight = part.max == kMinusInfinity ? 0.0f : machine_.exp2(part.max - state.max);
+    const float weight = weight_of(part, state.max);
     state.sum = part.sum * weight;
     DEUCE_UNROLL
     for (int mask = kLanesPerRow / 2; mask > 0; mask /= 2) {
@@ -187,11 +187,10 @@ class States {
           machine_.shuffle(weight, machine_.lane() / kLanesPerRow * kLanesPerRow + first + i);
       DEUCE_UNROLL
       for (int v = 0; v < kVectors; ++v) {
-        const Word4& value = values[i][v];
-        o.at[v][0] = machine_.fma(std::bit_cast<float>(value.x), w, o.at[v][0]);
-        o.at[v][1] = machine_.fma(std::bit_cast<float>(value.y), w, o.at[v][1]);
-        o.at[v][2] = machine_.fma(std::bit_cast<float>(value.z), w, o.at[v][2]);
-        o.at[v][3] = machine_.fma(std::bit_cast<float>(value.w), w, o.at[v][3]);
+        float value[4];
+        floats_of(values[i][v], value);
+        DEUCE_UNROLL
+        for (int e = 0; e < 4; ++e) o.at[v][e] = machine_.fma(value[e], w, o.at[v][e]);
       }
     }
   }
