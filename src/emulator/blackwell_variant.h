@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <utility>
 
 #include "emulator/blackwell_variants.h"
 #include "emulator/machine.h"
@@ -46,6 +47,30 @@ BlackwellVariant blackwell_variant() {
           [](Machine& machine, const blackwell::Params& params) {
             blackwell::decode_kernel<kConfig>(machine, params);
           }};
+}
+
+/// 1, 2 and 3 score slots of one type and number of replicas.
+template <int kHeadDim, bool kBf16, int kReplicas>
+void add_replicated(std::vector<BlackwellVariant>& list) {
+  [&]<int... kSlots>(std::integer_sequence<int, kSlots...>) {
+    (list.push_back(blackwell_variant<blackwell::Config{.head_dim = kHeadDim,
+                                                        .score_slots = kSlots + 1,
+                                                        .bf16 = kBf16,
+                                                        .row_replicas = kReplicas}>()),
+     ...);
+  }
+  (std::make_integer_sequence<int, 3>{});
+}
+
+/// Every configuration with row replicas at one head dimension.
+template <int kHeadDim>
+std::vector<BlackwellVariant> replicated_variants() {
+  std::vector<BlackwellVariant> list;
+  add_replicated<kHeadDim, true, 2>(list);
+  add_replicated<kHeadDim, true, 4>(list);
+  add_replicated<kHeadDim, false, 2>(list);
+  add_replicated<kHeadDim, false, 4>(list);
+  return list;
 }
 
 }  // namespace deuce::emulator

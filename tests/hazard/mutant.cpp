@@ -70,8 +70,11 @@ emulator::CaseSpec stimulus() {
 
 emulator::RunResult run_mutant(emulator::DecodeCase& decode, Mode mode, const Mutant& mutant) {
   decode.problem().score_slots = mutant.slots;
+  decode.problem().row_replicas = mutant.replicas;
   const BlackwellPlan plan = plan_blackwell(decode.problem(), 2);
-  Filter filter(*emulator::blackwell_spec({.score_slots = mutant.slots}), mutant.spoil);
+  Filter filter(
+      *emulator::blackwell_spec({.score_slots = mutant.slots, .row_replicas = mutant.replicas}),
+      mutant.spoil);
   emulator::Options options;
   options.run = {mode, mode == Mode::adversarial ? 2 : 0, 5};
   options.filter = &filter;

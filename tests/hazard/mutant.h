@@ -34,6 +34,7 @@ struct Mutant {
   std::vector<Expected> right = {};  // any of these; none = it is equivalent and must find nothing
   int slots = 2;
   bool strict = false;  // in the strict mode, on the kernel that waits for the tensor pipe
+  int replicas = 1;
 };
 
 inline constexpr emulator::Mode kModes[] = {emulator::Mode::timed, emulator::Mode::eager,
