@@ -8,7 +8,6 @@ libraries take turns in bursts, and each library's best way of doing the work is
 reported. Needs torch and numpy (scripts/install_packages --peers).
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -28,9 +27,9 @@ import torch  # noqa: E402
 import deuce  # noqa: E402
 from deuce import _library  # noqa: E402
 from peer_cases import CASES, Tensors  # noqa: E402
+from peer_common import add_case_option, best_ways, run_facts, selected  # noqa: E402
 from peer_ways import WAYS, expected  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOLERANCE = 0.02  # of the largest output: bf16 probabilities in one library, fp32 in another
 
 
@@ -97,12 +96,9 @@ def machine():
     names = [line.partition(":")[2].strip()
              for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
              if line.startswith("model name")]
-    commit = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
-                            capture_output=True, text=True).stdout.strip()
     return {"cpu": names[0] if names else platform.machine(), "threads": THREADS,
             "torch_cpu_capability": torch.backends.cpu.get_cpu_capability(),
-            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "commit": commit, "deuce": deuce.__version__, "torch": torch.__version__,
+            **run_facts(), "deuce": deuce.__version__, "torch": torch.__version__,
             "numpy": np.__version__, "python": platform.python_version()}
 
 
@@ -116,11 +112,7 @@ def run_case(case, seconds, roof):
            "error": check_agreement(tensors, ways)}
     samples = measure(tensors, ways, seconds)
     row["ways"] = {name: summary(times, case.kv_bytes, roof) for name, times in samples.items()}
-    row["best"] = {}
-    for way in ways:
-        best = row["best"].get(way.library)
-        if best is None or row["ways"][way.name]["median_us"] < row["ways"][best]["median_us"]:
-            row["best"][way.library] = way.name
+    row["best"] = best_ways(ways, row["ways"])
     return row
 
 
@@ -138,17 +130,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", help="JSON file; rows of the same name in it are replaced")
-    parser.add_argument("--case", action="append",
-                        help="only cases whose name contains this; repeatable")
+    add_case_option(parser)
     parser.add_argument("--seconds", type=float, default=1.0,
                         help="time per library and case (default 1)")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     roof = read_roof()
     result = {"schema": 1, "machine": machine(), "roof_gb_s": roof, "rows": []}
-    for case in CASES:
-        if options.case and not any(part in case.name for part in options.case):
-            continue
+    for case in selected(CASES, options.case):
         print(f"{case.name} ...", file=sys.stderr, flush=True)
         result["rows"].append(run_case(case, options.seconds, roof))
         for library, way in result["rows"][-1]["best"].items():

@@ -8,7 +8,6 @@ launches rotate over caches larger than four times the L2; libraries take turns,
 library's best way is the one reported. Needs torch; peers that are not installed are named.
 """
 import argparse
-import datetime
 import json
 import pathlib
 import re
@@ -21,8 +20,8 @@ import torch
 import deuce
 from gpu_cases import CASES, Tensors
 from gpu_ways import WAYS
+from peer_common import add_case_option, best_ways, run_facts, selected
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOLERANCE = {"bfloat16": 0.02, "float8_e4m3fn": 0.1}  # of the largest output; peers round q to fp8
 MIN_LAUNCHES = 20  # of one graph: the cost of replaying it is spread over them
 ROUNDS = 15        # replays of each way, in turns
@@ -104,13 +103,7 @@ def run_case(case, stream):
            "kv_lens": case.lengths, "refused": refused,
            "error": {name: graph[2] for name, graph in graphs.items()},
            "ways": {name: summary(times, case.kv_bytes) for name, times in samples.items()}}
-    row["best"] = {}
-    for way in WAYS:
-        if way.name not in row["ways"]:
-            continue
-        best = row["best"].get(way.library)
-        if best is None or row["ways"][way.name]["median_us"] < row["ways"][best]["median_us"]:
-            row["best"][way.library] = way.name
+    row["best"] = best_ways(WAYS, row["ways"])
     return row
 
 
@@ -126,11 +119,8 @@ def machine():
     query = "name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu"
     smi = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"],
                          capture_output=True, text=True)
-    commit = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
-                            capture_output=True, text=True).stdout.strip()
     return {"gpu": dict(zip(query.split(","), smi.stdout.strip().split(", "))),
-            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "commit": commit, "deuce": deuce.__version__, "torch": torch.__version__,
+            **run_facts(), "deuce": deuce.__version__, "torch": torch.__version__,
             "cudnn": torch.backends.cudnn.version(), "flashinfer": version_of("flashinfer"),
             "fa3": version_of("fa3_fwd_interface")}
 
@@ -139,14 +129,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", help="JSON file")
-    parser.add_argument("--case", action="append",
-                        help="only cases whose name contains this; repeatable")
+    add_case_option(parser)
     options = parser.parse_args()
     result = {"schema": 1, "machine": machine(), "rows": []}
     stream = torch.cuda.Stream()
-    for case in CASES:
-        if options.case and not any(part in case.name for part in options.case):
-            continue
+    for case in selected(CASES, options.case):
         row = run_case(case, stream)
         result["rows"].append(row)
         deuce.clear_plans()

@@ -4,18 +4,14 @@
 Real request lengths come from data/decode_batches.json. Caches are copied until they exceed four
 times the second-level cache, and launches rotate over the copies.
 """
-import json
 import math
-import pathlib
 from dataclasses import dataclass
 
 import torch
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-_LENGTHS = {case["name"]: case["kv_lens"]
-            for case in json.loads((_ROOT / "data" / "decode_batches.json").read_text())["cases"]}
+from peer_common import LENGTHS
+
 PAGE = 64  # the size that every paged peer takes
-SPLIT = {"bfloat16": torch.bfloat16, "float8_e4m3fn": torch.float8_e4m3fn}
 
 
 @dataclass(frozen=True)
@@ -37,8 +33,8 @@ class Case:
     @property
     def kv_bytes(self):
         """Bytes of live keys and values."""
-        return (sum(self.lengths) * 2 * self.kv_heads * self.head_dim
-                * SPLIT[self.kv_dtype].itemsize)
+        size = getattr(torch, self.kv_dtype).itemsize
+        return sum(self.lengths) * 2 * self.kv_heads * self.head_dim * size
 
 
 def _steady(batch, keys, q_heads, kv_heads, head_dim=128, q_len=1, kv_dtype="bfloat16"):
@@ -49,7 +45,7 @@ def _steady(batch, keys, q_heads, kv_heads, head_dim=128, q_len=1, kv_dtype="bfl
 
 
 def _real(name, q_heads=32, kv_heads=8):
-    return Case(f"{name}, {q_heads}:{kv_heads}, hd 128", q_heads, kv_heads, 128, _LENGTHS[name])
+    return Case(f"{name}, {q_heads}:{kv_heads}, hd 128", q_heads, kv_heads, 128, LENGTHS[name])
 
 
 CASES = [
@@ -102,7 +98,7 @@ class Tensors:
         self.last_page_len = (self.kv_len - 1) % PAGE + 1
         pool = (sum(pages), PAGE, case.kv_heads, case.head_dim)
         self.pools = [tuple(torch.randn(pool, dtype=torch.bfloat16, **draw)
-                            .to(SPLIT[case.kv_dtype]) for _ in range(2))
+                            .to(getattr(torch, case.kv_dtype)) for _ in range(2))
                       for _ in range(self.copies)]
         self._rows = None
 

@@ -6,8 +6,6 @@ A way's prepare(tensors) returns a function of the copy to read; what it returns
 that is not installed, or that refuses a shape, is reported with its own words.
 """
 import math
-from dataclasses import dataclass
-from typing import Callable
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -15,16 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import deuce
 from gpu_cases import PAGE
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way of one library."""
-
-    library: str
-    name: str
-    prepare: Callable
-    applies: Callable = lambda case: True
+from peer_common import Way
 
 
 def _bf16(case):

@@ -4,16 +4,14 @@
 Real request lengths come from data/decode_batches.json (sources and licences inside). Caches
 are copied until they exceed four times the last-level cache, and calls rotate over the copies.
 """
-import json
 import pathlib
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-_BATCHES = json.loads((_ROOT / "data" / "decode_batches.json").read_text())
-_LENGTHS = {case["name"]: case["kv_lens"] for case in _BATCHES["cases"]}
+from peer_common import LENGTHS
+
 _PAGE = 16
 _BLOCK = 1 << 20  # elements drawn at random; a cache repeats them, shifted
 
@@ -45,7 +43,7 @@ CASES = [
     _steady("8 x 8192, 64:8, hd 128", 64, 8, 128, 8, 8192),
     _steady("8 x 8192, 32:8, hd 64", 32, 8, 64, 8, 8192),
     _steady("8 x 8192, 64:8, hd 64", 64, 8, 64, 8, 8192),
-    *(Case(f"{name}, 32:8, hd 128", "bfloat16", 32, 8, 128, _LENGTHS[name]) for name in (
+    *(Case(f"{name}, 32:8, hd 128", "bfloat16", 32, 8, 128, LENGTHS[name]) for name in (
         "azure_code/b8/s14782", "azure_conversation/b8/s254336", "mooncake_conversation/b8/s86240",
         "mooncake_synthetic/b8/s12686", "mix/1x16384+15x64")),
     _steady("1 x 32768, 32:8, hd 128", 32, 8, 128, 1, 32768),

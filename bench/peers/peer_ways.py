@@ -5,24 +5,13 @@ A way's prepare(tensors) returns a function of the copy to read; what it returns
 (batch, q heads, d). All ways of a library are timed and the best one is reported.
 """
 import math
-from dataclasses import dataclass
-from typing import Callable
 
 import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 import deuce
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way of one library."""
-
-    library: str
-    name: str
-    prepare: Callable
-    applies: Callable = lambda case: True
+from peer_common import Way
 
 
 def _uniform(case):
