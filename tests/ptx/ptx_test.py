@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles one Blackwell kernel: to PTX, whose tcgen05, TMA and register lines must be those of
-expected.txt, or to an image of one architecture, which must not spill."""
+"""Compiles one Blackwell kernel to PTX, whose tcgen05, TMA and register lines must be those of
+expected.txt; and to an image of one architecture, if asked for, which must not spill."""
 import argparse
 import pathlib
 import re
@@ -23,17 +23,21 @@ FORMS = {
 }
 
 
-def compile_kernel(options, *flags):
+def compile_kernel(options, folder):
+    """The PTX; nvcc stops there, or goes on to the image and keeps the PTX beside it."""
     source = options.source / "gpu" / "kernels" / f"{options.kernel}.cu"
-    with tempfile.TemporaryDirectory() as folder:
-        target = pathlib.Path(folder) / "image"
-        run = subprocess.run(
-            [options.nvcc, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr",
-             "-I", options.source, "-I", options.include, *flags, "-o", target, source],
-            capture_output=True, text=True, check=False)
-        if run.returncode != 0:
-            sys.exit(f"{options.kernel}: nvcc failed\n{run.stderr}")
-        return target.read_bytes()
+    if options.arch:
+        flags = ["-gencode", f"arch=compute_{options.arch},code=sm_{options.arch}", "-cubin",
+                 "-Xptxas", "--warn-on-spills,--warn-on-local-memory-usage,-Werror",
+                 "--keep", "--keep-dir", folder, "-o", folder / "image"]
+    else:
+        flags = ["-arch=compute_100f", "-ptx", "-o", folder / f"{options.kernel}.ptx"]
+    run = subprocess.run([options.nvcc, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr",
+                          "-I", options.source, "-I", options.include, *flags, source],
+                         capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        sys.exit(f"{options.kernel}: nvcc failed\n{run.stderr}")
+    return (folder / f"{options.kernel}.ptx").read_text(encoding="utf-8")
 
 
 def describe(ptx):
@@ -50,14 +54,10 @@ def main():
     parser.add_argument("--source", type=pathlib.Path, required=True)
     parser.add_argument("--include", type=pathlib.Path, required=True)
     parser.add_argument("--kernel", required=True)
-    parser.add_argument("--ptx", action="store_true")
     parser.add_argument("--arch")
     options = parser.parse_args()
-    if options.arch:
-        compile_kernel(options, "-gencode", f"arch=compute_{options.arch},code=sm_{options.arch}",
-                       "-Xptxas", "--warn-on-spills,--warn-on-local-memory-usage,-Werror", "-c")
-        return
-    ptx = compile_kernel(options, "-arch=compute_100f", "-ptx").decode()
+    with tempfile.TemporaryDirectory() as folder:
+        ptx = compile_kernel(options, pathlib.Path(folder))
     got = f"{options.kernel}: {describe(ptx)}"
     if got not in EXPECTED.read_text(encoding="utf-8").splitlines():
         sys.exit(f"not in {EXPECTED.name}:\n{got}")
