@@ -12,6 +12,9 @@ if(DEUCE_CUDA)
   endif()
 endif()
 if(DEUCE_HAS_CUDA)
+  # CMake 3.25 knows no C++20 flag for nvcc 13: CMAKE_CUDA_STANDARD 20 would silently mean C++17.
+  set(DEUCE_CUDA_OPTIONS -std=c++20 --expt-relaxed-constexpr
+      -Werror=cross-execution-space-call,reorder,default-stream-launch)
   message(STATUS "Deuce: CUDA ${CMAKE_CUDA_COMPILER_VERSION} found")
 else()
   message(STATUS "Deuce: no CUDA compiler (or DEUCE_CUDA=OFF): building cpu, reference and emulator only")
