@@ -16,9 +16,9 @@ namespace {
 const BlackwellVariant* find(const blackwell::Config& config) {
   static const std::vector<BlackwellVariant> table = [] {
     std::vector<BlackwellVariant> list;
-    for (const auto& variants :
-         {blackwell_variants_64, blackwell_variants_128, blackwell_variants_64_replicas,
-          blackwell_variants_128_replicas, blackwell_variants_rings}) {
+    for (const auto& variants : {blackwell_variants_64, blackwell_variants_128,
+                                 blackwell_variants_64_replicas, blackwell_variants_128_replicas,
+                                 blackwell_variants_rings, blackwell_variants_rings_replicas}) {
       for (BlackwellVariant& variant : variants()) list.push_back(std::move(variant));
     }
     return list;
@@ -34,6 +34,13 @@ const BlackwellVariant* find(const blackwell::Config& config) {
 const KernelSpec* blackwell_spec(const blackwell::Config& config) {
   const BlackwellVariant* variant = find(config);
   return variant == nullptr ? nullptr : &variant->spec;
+}
+
+Status check_compiled(const blackwell::Config& config) {
+  if (blackwell_spec(config) != nullptr) return {};
+  return unsupported("score_slots",
+                     "score_slots is {}, row_replicas {}: compiled are 1, 2 and 3 with 1, 2 and 4",
+                     config.score_slots, config.row_replicas);
 }
 
 RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const Call& call,

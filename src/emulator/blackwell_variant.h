@@ -62,6 +62,21 @@ void add_replicated(std::vector<BlackwellVariant>& list) {
   (std::make_integer_sequence<int, 3>{});
 }
 
+/// Head dimension 64 with K/V rings of 2 to 6 tiles and 1, 2 and 3 score slots.
+template <int kReplicas>
+std::vector<BlackwellVariant> ring_variants() {
+  constexpr int kRings = kMostTiles - kFewestTiles + 1;
+  std::vector<BlackwellVariant> list;
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    (list.push_back(blackwell_variant<blackwell::Config{.score_slots = 1 + kIndex / kRings,
+                                                        .kv_slots = kFewestTiles + kIndex % kRings,
+                                                        .row_replicas = kReplicas}>()),
+     ...);
+  }
+  (std::make_integer_sequence<int, 3 * kRings>{});
+  return list;
+}
+
 /// Every configuration with row replicas at one head dimension.
 template <int kHeadDim>
 std::vector<BlackwellVariant> replicated_variants() {

@@ -23,6 +23,7 @@ std::vector<BlackwellVariant> blackwell_variants_128();
 std::vector<BlackwellVariant> blackwell_variants_64_replicas();
 std::vector<BlackwellVariant> blackwell_variants_128_replicas();
 std::vector<BlackwellVariant> blackwell_variants_rings();
+std::vector<BlackwellVariant> blackwell_variants_rings_replicas();
 
 inline constexpr int kFewestTiles = 2, kMostTiles = 6;  // of the rings explored
 

@@ -80,16 +80,11 @@ Result<CheckResult> check(const CheckSettings& settings, const CheckProgress& pr
   growing.growing = true;  // every block of keys asks for a rescale
   std::array<Content, 2> contents{Content(plain), Content(growing)};
   if (Status bad = check_blackwell(contents[0].decode.problem()); !bad.ok()) return bad;
-  const KernelSpec* kernel = blackwell_spec({.head_dim = settings.spec.head_dim,
-                                             .score_slots = settings.spec.score_slots,
-                                             .bf16 = settings.spec.bf16,
-                                             .row_replicas = settings.spec.row_replicas});
-  if (kernel == nullptr) {
-    return unsupported(
-        "score_slots",
-        "score_slots is {}, row_replicas {}: compiled are 1, 2 and 3 with 1, 2 and 4",
-        settings.spec.score_slots, settings.spec.row_replicas);
-  }
+  const blackwell::Config config{.head_dim = settings.spec.head_dim,
+                                 .score_slots = settings.spec.score_slots,
+                                 .bf16 = settings.spec.bf16,
+                                 .row_replicas = settings.spec.row_replicas};
+  if (Status bad = check_compiled(config); !bad.ok()) return bad;
   if (settings.strict_order && (settings.spec.head_dim != 64 || settings.spec.score_slots < 2 ||
                                 !settings.spec.bf16 || settings.spec.row_replicas != 1)) {
     return unsupported("strict_order",
@@ -97,7 +92,7 @@ Result<CheckResult> check(const CheckSettings& settings, const CheckProgress& pr
                        "row replicas");
   }
   CheckResult result;
-  for (const Edge& edge : kernel->edges) {
+  for (const Edge& edge : blackwell_spec(config)->edges) {
     if (edge.kind != EdgeKind::implied) result.edges.push_back({std::string(edge.name), 0});
   }
   std::vector<RunName> names = runs(settings.schedules, settings.seed);

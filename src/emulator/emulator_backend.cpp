@@ -10,6 +10,7 @@
 
 #include "emulator/blackwell.h"
 #include "plan/forced_workers.h"
+#include "plan/names.h"
 
 namespace deuce {
 namespace {
@@ -26,8 +27,8 @@ int blocks_for(const Problem& problem) {
 Status check_emulator(const Problem& problem) {
   if (problem.emulated != Backend::blackwell) {
     return unsupported("emulated_backend",
-                       "emulated_backend is {}: the emulator runs BLACKWELL only so far",
-                       static_cast<int>(problem.emulated));
+                       "emulated_backend is {}: the emulator runs blackwell only so far",
+                       name_of(problem.emulated));
   }
   if (problem.sm_margin < 0 || problem.sm_margin >= kBlocks) {
     return unsupported("sm_margin", "sm_margin is {}: the emulated chip has {} SMs",

@@ -18,21 +18,28 @@ namespace {
 constexpr int kKeys = 128;  // of a KV block
 constexpr uint32_t kAlways = ~uint32_t{0};
 
-void add_cases(std::vector<ExploreCase>& list, int score_slots, int kv_slots, int blocks) {
+/// `kernel`: slots, ring and replicas.
+void add_cases(std::vector<ExploreCase>& list, const ExploreCase& kernel, int blocks) {
   constexpr int kPatternTiles = 4, kQuarterTiles = 3;  // rings up to which more is tried
   const auto add = [&](std::vector<int> items, uint32_t even, uint32_t odd, int quarters = 1,
                        int splits = 0) {
-    list.push_back({score_slots, kv_slots, std::move(items), {even, odd}, quarters, splits});
+    ExploreCase what = kernel;
+    what.blocks = std::move(items);
+    what.rescale[0] = even;
+    what.rescale[1] = odd;
+    what.quarters = quarters;
+    what.splits = splits;
+    list.push_back(std::move(what));
   };
   const uint32_t patterns = 1u << (blocks - 1);  // the first block of an item never rescales
   for (uint32_t pattern = 0; pattern < patterns; ++pattern) {
     const bool is_end = pattern == 0 || pattern == patterns - 1;
-    if (is_end || kv_slots <= kPatternTiles) add({blocks}, pattern, pattern);
+    if (is_end || kernel.kv_slots <= kPatternTiles) add({blocks}, pattern, pattern);
   }
-  const int second = kv_slots <= kPatternTiles ? kMostBlocks : 1;
+  const int second = kernel.kv_slots <= kPatternTiles ? kMostBlocks : 1;
   add({blocks, second}, 0, 0);
   add({blocks, second}, kAlways, kAlways);
-  if (kv_slots > kQuarterTiles) return;
+  if (kernel.kv_slots > kQuarterTiles) return;
   add({blocks}, 0, 0, 2);  // two quarters that drift apart, with like and unlike choices
   add({blocks}, kAlways, 0, 2);
   add({blocks}, kAlways, kAlways, 2);
@@ -43,24 +50,25 @@ void add_cases(std::vector<ExploreCase>& list, int score_slots, int kv_slots, in
 
 std::string ExploreCase::text() const {
   return fmt::format(
-      "{} score slots, ring of {} tiles, items of {} blocks, rescale {:#b} and {:#b}, "
-      "{} of 4 lane quarters",
-      score_slots, kv_slots, fmt::join(blocks, " and "), rescale[0], rescale[1], quarters);
+      "{} score slots, {} row replicas, ring of {} tiles, items of {} blocks, rescale {:#b} and "
+      "{:#b}, {} of 4 lane quarters",
+      score_slots, row_replicas, kv_slots, fmt::join(blocks, " and "), rescale[0], rescale[1],
+      quarters);
 }
 
-std::vector<ExploreCase> explore_cases(int score_slots) {
+std::vector<ExploreCase> explore_cases(int score_slots, int row_replicas) {
   std::vector<ExploreCase> list;
   for (int ring = kFewestTiles; ring <= kMostTiles; ++ring) {
     for (int blocks = 1; blocks <= kMostBlocks; ++blocks) {
-      add_cases(list, score_slots, ring, blocks);
+      add_cases(list, {score_slots, ring, row_replicas}, blocks);
     }
   }
   // The list of pieces has a ring of its own, which five items go round; and all of it together.
-  ExploreCase pieces{score_slots, kFewestTiles, {1, 1, 1, 1, 1}};
+  ExploreCase pieces{score_slots, kFewestTiles, row_replicas, {1, 1, 1, 1, 1}};
   pieces.part = Part::pieces;
   list.push_back(pieces);
   for (const std::vector<int>& items : {std::vector<int>{2}, {1, 1}}) {
-    ExploreCase whole{score_slots, kFewestTiles, items, {kAlways, kAlways}};
+    ExploreCase whole{score_slots, kFewestTiles, row_replicas, items, {kAlways, kAlways}};
     whole.part = Part::whole;
     list.push_back(whole);
   }
@@ -70,13 +78,16 @@ std::vector<ExploreCase> explore_cases(int score_slots) {
 Recording record_decode(const ExploreCase& what, const RunName& run) {
   CaseSpec spec;
   spec.num_splits = what.splits;
+  spec.row_replicas = what.row_replicas;
   spec.kv_len.clear();
   for (const int blocks : what.blocks) spec.kv_len.push_back(kKeys * blocks);
   DecodeCase decode(spec);
   decode.problem().score_slots = what.score_slots;
   const BlackwellPlan plan = plan_blackwell(decode.problem(), 1);
   std::vector<std::byte> workspace(workspace_of(plan).bytes);
-  Recorder recorder(*blackwell_spec({.score_slots = what.score_slots, .kv_slots = what.kv_slots}),
+  Recorder recorder(*blackwell_spec({.score_slots = what.score_slots,
+                                     .kv_slots = what.kv_slots,
+                                     .row_replicas = what.row_replicas}),
                     [&](int warp, int vote) { return (what.rescale[warp % 2] >> vote & 1u) != 0; });
   Options options;
   options.run = run;
@@ -89,11 +100,10 @@ Recording record_decode(const ExploreCase& what, const RunName& run) {
   return recording;
 }
 
-ExploreSummary explore_decode(int score_slots, uint64_t state_limit,
+ExploreSummary explore_decode(int score_slots, int row_replicas, uint64_t state_limit,
                               const std::function<bool()>& go_on) {
   ExploreSummary summary;
-  summary.score_slots = score_slots;
-  const std::vector<ExploreCase> cases = explore_cases(score_slots);
+  const std::vector<ExploreCase> cases = explore_cases(score_slots, row_replicas);
   summary.cases = static_cast<int>(cases.size());
   for (const ExploreCase& what : cases) {
     if (!go_on()) break;

@@ -20,7 +20,7 @@ inline constexpr const char* kExploreBounds =
 
 /// One program to explore: head dimension 64, one CTA.
 struct ExploreCase {
-  int score_slots = 2, kv_slots = 4;
+  int score_slots = 2, kv_slots = 4, row_replicas = 1;
   std::vector<int> blocks{3};    // KV blocks of each item
   uint32_t rescale[2] = {0, 0};  // bit n: the n-th block that may rescale does; even, odd quarters
   int quarters = 1;              // of the four groups of 32 rows
@@ -29,15 +29,15 @@ struct ExploreCase {
   std::string text() const;
 };
 
-/// All cases: 1 to 5 blocks, 2 to 6 ring tiles, 1 to 3 slots.
-std::vector<ExploreCase> explore_cases(int score_slots);
+/// All cases of 1, 2 or 3 slots and 1, 2 or 4 replicas: 1 to 5 blocks, 2 to 6 ring tiles.
+std::vector<ExploreCase> explore_cases(int score_slots, int row_replicas);
 
 /// Records the kernel with all of its lanes; the run only fixes who came first, which a program
 /// must not depend on.
 Recording record_decode(const ExploreCase& what, const RunName& run);
 
 struct ExploreSummary {
-  int score_slots = 0, cases = 0, complete = 0;
+  int cases = 0, complete = 0;
   uint64_t states = 0, most_states = 0;
   ExploreCase last;     // the one with the violation, if any
   Violation violation;  // the first one ends the exploration
@@ -45,7 +45,7 @@ struct ExploreSummary {
 };
 
 /// Called before each case; false stops.
-ExploreSummary explore_decode(int score_slots, uint64_t state_limit,
+ExploreSummary explore_decode(int score_slots, int row_replicas, uint64_t state_limit,
                               const std::function<bool()>& go_on);
 
 }  // namespace deuce::emulator

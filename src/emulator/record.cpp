@@ -165,8 +165,10 @@ void Recorder::first_lane(const Op& op, const OpContext& context) {
 void Recorder::other_lane(const Op& op, const OpContext& context) {
   switch (op.kind) {
     case OpKind::arrive: ++lanes_[arrival_of(op, context, barrier_of(op, context))]; return;
-    case OpKind::arrive_expect:
     case OpKind::copy_tensor:
+      if (joins_copy(op, context)) return;
+      [[fallthrough]];
+    case OpKind::arrive_expect:
     case OpKind::copy_bulk:
     case OpKind::mma_shared:
     case OpKind::mma_tensor:
@@ -192,6 +194,14 @@ void Recorder::copy(const Op& op, const OpContext& context) {
        .tile = tile,
        .content = content},
       op);
+}
+
+/// Boxes that several lanes copy into one tile are one copy: its barrier waits for all of them.
+bool Recorder::joins_copy(const Op& op, const OpContext& context) {
+  const std::vector<Event>& events = recording_.warps[static_cast<std::size_t>(context.warp)];
+  return !events.empty() && events.back().kind == Event::Kind::copy &&
+         events.back().barrier == barrier_of(op, context) &&
+         events.back().access.writes == shared(op.target, context, true).writes;
 }
 
 void Recorder::mma(const Op& op, const OpContext& context) {

@@ -73,6 +73,7 @@ class Recorder final : public OpFilter {
   void add(const OpContext& context, Event event, const Op& op);
   void touch(const OpContext& context, const Op& op, const Access& access);
   void copy(const Op& op, const OpContext& context);
+  bool joins_copy(const Op& op, const OpContext& context);
   void mma(const Op& op, const OpContext& context);
   int barrier_of(const Op& op, const OpContext& context);
   int shared_cell(uint32_t offset) const;

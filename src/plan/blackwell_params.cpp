@@ -42,20 +42,20 @@ Status check_shape(const Problem& problem) {
 
 Status check_types(const Problem& problem) {
   if (problem.kv_type != DType::bf16 && problem.kv_type != DType::f16) {
-    return unsupported("kv_dtype", "kv_dtype is {}: blackwell takes F16 or BF16",
-                       static_cast<int>(problem.kv_type));
+    return unsupported("kv_dtype", "kv_dtype is {}: blackwell takes f16 or bf16",
+                       name_of(problem.kv_type));
   }
   if (problem.q_type != problem.kv_type) {
     return unsupported("q_dtype", "q_dtype is {}: blackwell takes the type of the cache",
-                       static_cast<int>(problem.q_type));
+                       name_of(problem.q_type));
   }
   if (problem.out_type != problem.q_type) {
     return unsupported("out_dtype", "out_dtype is {}: blackwell writes the type of q",
-                       static_cast<int>(problem.out_type));
+                       name_of(problem.out_type));
   }
   if (problem.sink_type != DType::f32) {
-    return unsupported("sink_dtype", "sink_dtype is {}: blackwell takes F32",
-                       static_cast<int>(problem.sink_type));
+    return unsupported("sink_dtype", "sink_dtype is {}: blackwell takes f32",
+                       name_of(problem.sink_type));
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "plan/cache_view.h"
+#include "plan/names.h"
 #include "reference/attention.h"
 
 namespace deuce {
@@ -33,8 +34,8 @@ Status check_reference(const Problem& problem) {
         problem.flags);
   }
   if (is_fp8(problem.out_type)) {
-    return unsupported("out_dtype", "out_dtype is {}: reference writes F32, F16 or BF16",
-                       static_cast<int>(problem.out_type));
+    return unsupported("out_dtype", "out_dtype is {}: reference writes f32, f16 or bf16",
+                       name_of(problem.out_type));
   }
   return {};
 }

@@ -212,6 +212,27 @@ TEST(Config, NullOutputsAreRefused) {
   EXPECT_STREQ(deuce_last_error(), "bytes is null");
 }
 
+// The emulator checks what the blackwell backend checks; no GPU is needed.
+TEST(Config, TheBlackwellKernelRefusesTypesByTheirNames) {
+  Sample sample(DEUCE_BACKEND_REFERENCE);
+  sample.config.backend = DEUCE_BACKEND_EMULATOR;
+  sample.config.head_dim_qk = sample.config.head_dim_v = 64;
+  sample.config.q_dtype = sample.config.kv_dtype = sample.config.out_dtype = DEUCE_BF16;
+  if (deuce_decode_check(&sample.config) != DEUCE_OK) GTEST_SKIP() << deuce_last_error();
+  const auto expect = [&](const char* sentence) {
+    EXPECT_EQ(deuce_decode_check(&sample.config), DEUCE_UNSUPPORTED);
+    EXPECT_STREQ(deuce_last_error(), sentence);
+  };
+  sample.config.kv_dtype = DEUCE_E4M3;
+  expect("kv_dtype is e4m3: blackwell takes f16 or bf16");
+  sample.config.kv_dtype = DEUCE_F16;
+  expect("q_dtype is bf16: blackwell takes the type of the cache");
+  sample.config.q_dtype = DEUCE_F16;
+  expect("out_dtype is bf16: blackwell writes the type of q");
+  sample.config.emulated_backend = DEUCE_BACKEND_HOPPER;
+  expect("emulated_backend is hopper: the emulator runs blackwell only so far");
+}
+
 TEST(Config, EveryLegalEdgeIsAccepted) {
   const auto accepts = [](auto change) {
     Sample sample(DEUCE_BACKEND_REFERENCE);

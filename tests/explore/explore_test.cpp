@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <tuple>
 
 #include "emulator/explore_decode.h"
 
@@ -17,22 +18,29 @@ namespace {
 
 constexpr uint64_t kStateLimit = 20'000'000;
 
-class Explore : public testing::TestWithParam<int> {};
+/// Score slots and row replicas.
+class Explore : public testing::TestWithParam<std::tuple<int, int>> {};
 
 TEST_P(Explore, IsCompleteWithinBoundsWithoutAViolation) {
-  const ExploreSummary found = explore_decode(GetParam(), kStateLimit, [] { return true; });
+  const auto [slots, replicas] = GetParam();
+  const ExploreSummary found = explore_decode(slots, replicas, kStateLimit, [] { return true; });
   EXPECT_EQ(found.violation.kind, "") << found.last.text() << "\n" << found.violation.text;
   EXPECT_EQ(found.complete, found.cases);
   fmt::print("complete within bounds: {} programs, {} states, at most {} in one\n", found.cases,
              found.states, found.most_states);
 }
 
-INSTANTIATE_TEST_SUITE_P(Slots, Explore, testing::Values(1, 2, 3),
-                         [](const auto& slots) { return std::to_string(slots.param); });
+INSTANTIATE_TEST_SUITE_P(Kernels, Explore,
+                         testing::Combine(testing::Values(1, 2, 3), testing::Values(1, 2, 4)),
+                         [](const auto& kernel) {
+                           return fmt::format("Slots{}Replicas{}", std::get<0>(kernel.param),
+                                              std::get<1>(kernel.param));
+                         });
 
-ExploreCase small(int slots) {
+ExploreCase small(int slots, int replicas = 1) {
   return {.score_slots = slots,
           .kv_slots = 3,
+          .row_replicas = replicas,
           .blocks = {3, 2},
           .rescale = {0b101, 0b010},
           .quarters = 4,
@@ -60,18 +68,18 @@ std::vector<std::string> words(const Recording& recording) {
 }
 
 TEST(Recording, IsTheSameUnderEverySchedule) {
-  for (int slots = 1; slots <= 3; ++slots) {
-    const std::vector<std::string> first = words(record_decode(small(slots), {}));
+  for (const ExploreCase& what : {small(1), small(2), small(3), small(2, 2), small(2, 4)}) {
+    const std::vector<std::string> first = words(record_decode(what, {}));
     for (const RunName& run : some_runs()) {
-      EXPECT_EQ(words(record_decode(small(slots), run)), first) << run.text();
+      EXPECT_EQ(words(record_decode(what, run)), first) << what.text() << ", " << run.text();
     }
   }
 }
 
 TEST(Recording, IsInAnOrderThatTheModelAccepts) {
-  for (int slots = 1; slots <= 3; ++slots) {
+  for (const ExploreCase& what : {small(1), small(2), small(3), small(2, 2), small(2, 4)}) {
     for (const RunName& run : some_runs()) {
-      const Recording recording = record_decode(small(slots), run);
+      const Recording recording = record_decode(what, run);
       ASSERT_EQ(recording.fault, "");
       EXPECT_EQ(rejects(make_model(recording, 4, Part::whole), recording.order), "") << run.text();
     }
@@ -170,29 +178,49 @@ void expect_found(const std::vector<ExploreMutant>& mutants, const ExploreCase& 
              equivalent);
 }
 
+class ExploreMutants : public testing::TestWithParam<int> {};  // row replicas
+INSTANTIATE_TEST_SUITE_P(Replicas, ExploreMutants, testing::Values(1, 2, 4),
+                         [](const auto& replicas) { return std::to_string(replicas.param); });
+
 const std::vector<std::string> kTileEdges{
     "q_arrived",    "q_released", "kv_arrived",  "kv_released", "s_ready",      "po_ready",
     "p_tail_ready", "o_ready",    "stats_ready", "stats_taken", "tensor_memory"};
 
-TEST(ExploreMutants, DroppedWaitsAndArrivalsAndWrongOrdersAreFound) {
-  const ExploreCase what{
-      .score_slots = 2, .kv_slots = 2, .blocks = {4, 1, 1}, .rescale = {~0u, ~0u}, .quarters = 1};
+TEST_P(ExploreMutants, DroppedWaitsAndArrivalsAndWrongOrdersAreFound) {
+  const ExploreCase what{.score_slots = 2,
+                         .kv_slots = 2,
+                         .row_replicas = GetParam(),
+                         .blocks = {4, 1, 1},
+                         .rescale = {~0u, ~0u},
+                         .quarters = 1};
   ASSERT_EQ(run_mutant({"the kernel", [](Recording&) {}, {}}, what).text, "");
   std::vector<ExploreMutant> mutants;
+  // With replicas all of P lies before po_ready: no order needs p_tail_ready, which only keeps
+  // step.
+  const auto needed = [](const std::string& edge) {
+    return GetParam() == 1 || edge != "p_tail_ready";
+  };
+  const std::set<std::string> none, harm{"early", "overtaken", "race", "operand"};
   for (const std::string& edge : kTileEdges) {
-    mutants.push_back(
-        {"no wait for " + edge, no_wait(edge), {"early", "overtaken", "race", "operand"}});
+    mutants.push_back({"no wait for " + edge, no_wait(edge), needed(edge) ? harm : none});
     mutants.push_back({"no arrival on " + edge, no_arrival(edge), {"deadlock"}});
   }
   for (const std::string edge :
        {"s_ready", "po_ready", "p_tail_ready", "o_ready", "stats_ready", "stats_taken"}) {
-    mutants.push_back({edge + " before what it says", early(edge), {"race"}});
+    mutants.push_back({edge + " before what it says", early(edge),
+                       needed(edge) ? std::set<std::string>{"race"} : none});
+  }
+  if (GetParam() > 1) {  // every piece is staged
+    for (const std::string edge : {"o_staged", "o_stored"}) {
+      mutants.push_back({"no wait for " + edge, no_wait(edge), {"overtaken"}});
+      mutants.push_back({"no arrival on " + edge, no_arrival(edge), {"deadlock"}});
+    }
   }
   mutants.push_back({"K and V in the order of one slot", base_order, {"operand"}});
   expect_found(mutants, what);
 }
 
-TEST(ExploreMutants, OfTheListOfPiecesAreFound) {
+TEST(ExplorePieces, MutantsOfTheListOfPiecesAreFound) {
   const ExploreCase what{.score_slots = 2,
                          .kv_slots = 2,
                          .blocks = {1, 1, 1, 1, 1, 1},

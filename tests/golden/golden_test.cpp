@@ -81,6 +81,16 @@ const UsageError kErrors[] = {
      "deuce run: --lse-base: '10' is neither natural nor 2 (deuce run --help)"},
     {"run a --causal --no-causal", "deuce run: --causal excludes --no-causal (deuce run --help)"},
     {"run a --repeat 0", "deuce run: --repeat: '0' is outside 1 .. 1000000 (deuce run --help)"},
+    {"run a --emulate hopper",
+     "deuce run: --emulate: 'hopper' is not blackwell, the one kernel it runs so far (deuce run "
+     "--help)"},
+    {"check --explore --head-dim 128",
+     "deuce check: --head-dim: --explore takes --kernel, --score-slots, --row-replicas and nothing "
+     "else"},
+    {"check --timing --explore",
+     "deuce check: --explore: --timing takes --kernel, --head-dim, --rows and nothing else"},
+    {"check --replay random/1 --schedules 3",
+     "deuce check: --schedules: --replay runs one schedule"},
     {"bench --preset gpt-7",
      "deuce bench: --preset: 'gpt-7' is not a preset (deuce bench --list shows them)"},
     {"bench --batch 8,", "deuce bench: --batch: '' is not an integer (deuce bench --help)"},

@@ -31,15 +31,33 @@ std::vector<Edge> edges_with(EdgeKind kind) {
   return list;
 }
 
-TEST(Mutants, TheKernelItselfIsCleanInEveryMode) {
+/// By row replicas: the same table must protect other columns of P and a merge that every piece
+/// goes through.
+class Mutants : public testing::TestWithParam<int> {
+ protected:
+  static void expect_caught(std::vector<Mutant> mutants) {
+    for (Mutant& mutant : mutants) mutant.replicas = GetParam();
+    test::expect_caught(mutants);
+  }
+  /// With replicas, one more finding is right: warps with fewer keys drift further apart.
+  static std::vector<Expected> or_replicated(std::vector<Expected> right, const Expected& more) {
+    if (GetParam() > 1) right.push_back(more);
+    return right;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Replicas, Mutants, testing::Values(1, 2, 4),
+                         [](const auto& replicas) { return std::to_string(replicas.param); });
+
+TEST_P(Mutants, TheKernelItselfIsCleanInEveryMode) {
   for (int slots = 1; slots <= 3; ++slots) {
     for (const Mode mode : kModes) {
       DecodeCase decode(stimulus());
       decode.compute_reference();
-      const RunResult result = run_mutant(decode, mode, {.slots = slots});
+      const RunResult result = run_mutant(decode, mode, {.slots = slots, .replicas = GetParam()});
       EXPECT_EQ(result.report.text(), "") << slots << " slots";
       EXPECT_EQ(decode.difference(), "") << slots << " slots";
-      const KernelSpec& kernel = *emulator::blackwell_spec({.score_slots = slots});
+      const KernelSpec& kernel =
+          *emulator::blackwell_spec({.score_slots = slots, .row_replicas = GetParam()});
       for (std::size_t i = 0; i < kernel.edges.size(); ++i) {
         const Edge& edge = kernel.edges[i];
         // A run that takes no edge around twice would prove little.
@@ -50,7 +68,7 @@ TEST(Mutants, TheKernelItselfIsCleanInEveryMode) {
   }
 }
 
-TEST(Mutants, EveryDroppedWaitIsCaught) {
+TEST_P(Mutants, EveryDroppedWaitIsCaught) {
   const std::map<std::string, std::vector<Expected>> right{
       {"piece_ready", {{"H7", "piece_taken"}, {"H2", "piece"}}},
       {"piece_taken", {{"H2", "piece"}}},
@@ -69,22 +87,37 @@ TEST(Mutants, EveryDroppedWaitIsCaught) {
       {"stats_ready", {{"H7", "stats_taken"}, {"H17", "named barrier 3"}}},
       {"tensor_memory", {{"H15", "tensor memory is freed"}}},
   };
+  // With replicas po_ready covers all of P, so nobody but the count misses p_tail_ready; every
+  // piece goes through the workspace; and warps with fewer keys drift further apart.
+  const std::map<std::string, std::vector<Expected>> replicated{
+      {"p_tail_ready", {{"H7", "p_tail_ready"}}},
+      {"o_ready", {{"H13", "O"}}},
+      {"stats_taken", {{"H1", "row scale"}}},
+      {"o_staged", {{"H2", "partials"}}},
+      {"o_stored", {{"H2", "partials"}}},
+      {"stats_ready",
+       {{"H17", "named barrier 4"}, {"H17", "named barrier 5"}, {"H17", "named barrier 6"}}},
+  };
   std::vector<Mutant> mutants;
   for (const EdgeKind kind : {EdgeKind::barrier, EdgeKind::named}) {
     for (const Edge& edge : edges_with(kind)) {
       const std::string name(edge.name);
       ASSERT_TRUE(right.contains(name)) << name << ": which finding?";
+      std::vector<Expected> any = right.at(name);
+      if (GetParam() > 1 && replicated.contains(name)) {
+        any.insert(any.end(), replicated.at(name).begin(), replicated.at(name).end());
+      }
       mutants.push_back({"no wait for " + name,
                          [name](const Op& op, const OpContext&, const Where& where) {
                            return !(is_wait(op) && where.is(name));
                          },
-                         right.at(name)});
+                         any});
     }
   }
   expect_caught(mutants);
 }
 
-TEST(Mutants, EveryDroppedArrivalIsCaught) {
+TEST_P(Mutants, EveryDroppedArrivalIsCaught) {
   std::vector<Mutant> mutants;
   for (const EdgeKind kind : {EdgeKind::barrier, EdgeKind::named}) {
     for (const Edge& edge : edges_with(kind)) {
@@ -99,7 +132,7 @@ TEST(Mutants, EveryDroppedArrivalIsCaught) {
   expect_caught(mutants);
 }
 
-TEST(Mutants, EveryWrongCountIsCaught) {
+TEST_P(Mutants, EveryWrongCountIsCaught) {
   std::vector<Mutant> mutants;
   for (const Edge& edge : edges_with(EdgeKind::barrier)) {
     for (const int change : {-1, 1}) {
@@ -116,7 +149,7 @@ TEST(Mutants, EveryWrongCountIsCaught) {
   expect_caught(mutants);
 }
 
-TEST(Mutants, EveryInvertedParityIsCaught) {
+TEST_P(Mutants, EveryInvertedParityIsCaught) {
   std::vector<Mutant> mutants;
   for (const Edge& edge : edges_with(EdgeKind::barrier)) {
     mutants.push_back({fmt::format("{} is waited for by the wrong parity", edge.name),
@@ -129,7 +162,7 @@ TEST(Mutants, EveryInvertedParityIsCaught) {
   expect_caught(mutants);
 }
 
-TEST(Mutants, WrongByteCountsAreCaught) {
+TEST_P(Mutants, WrongByteCountsAreCaught) {
   std::vector<Mutant> mutants;
   for (const char* name : {"q_arrived", "kv_arrived"}) {
     for (const int change : {-16, 16}) {
@@ -214,7 +247,19 @@ Spoil plain_arrival(const std::string& name) {
   };
 }
 
-TEST(Mutants, PlantedFaultsAreCaught) {
+/// The lane that signals p_tail_ready does not wait for its warp. With replicas it need not: each
+/// thread has signalled all of its P on po_ready, which the mma warp waits for first.
+Mutant tail_out_of_step(int replicas) {
+  Mutant mutant{"p_tail_ready without the warp in step",
+                [](const Op& op, const OpContext&, const Where&) {
+                  return op.kind != OpKind::sync_warp || !is_in(op, "softmax_warps.h");
+                }};
+  if (replicas == 1) mutant.right = {{"H13", "S/P slot"}};
+  mutant.slots = 1;
+  return mutant;
+}
+
+TEST_P(Mutants, PlantedFaultsAreCaught) {
   const std::vector<Mutant> mutants{
       {"softmax gives S away before its loads are done",
        drop(OpKind::wait_loads, Role::softmax),
@@ -232,12 +277,7 @@ TEST(Mutants, PlantedFaultsAreCaught) {
        drop(OpKind::wait_stores, Role::correction),
        {{"H13", "O"}},
        1},
-      {"p_tail_ready without the warp in step",
-       [](const Op& op, const OpContext&, const Where&) {
-         return op.kind != OpKind::sync_warp || !is_in(op, "softmax_warps.h");
-       },
-       {{"H13", "S/P slot"}},
-       1},
+      tail_out_of_step(GetParam()),
       {"Q padding without a proxy fence", drop(OpKind::fence_async), {{"H3", "Q tile"}}, 1},
       {"tensor memory is never freed", drop(OpKind::tensor_free), {{"H11", "tensor memory"}}, 1},
       {"barriers without the init fence", drop(OpKind::fence_barrier_init), {{"H9", ""}}, 1},
@@ -256,6 +296,9 @@ TEST(Mutants, PlantedFaultsAreCaught) {
          }
          return true;
        },
+       // Where the softmax warps stay together, the count of the one barrier runs ahead of the mma
+       // warp (H7). Where they drift apart, arrivals of two blocks complete a phase together, and
+       // PV reads a last quarter that a slow warp still stores (H13): the harm itself.
        {{"H7", "p_tail_ready"}, {"H13", "S/P slot"}}},
       {"correction hands O over on slot 0",
        [](Op& op, const OpContext& context, const Where& where) {
@@ -272,9 +315,8 @@ TEST(Mutants, PlantedFaultsAreCaught) {
          return true;
        },
        {{"H15", "tensor-memory columns"}}},
-      {"the mma warp's parity starts anew with every piece",
-       parity_reset(),
-       {{"H1", "O"}, {"H12", "O"}}},
+      {"the mma warp's parity starts anew with every piece", parity_reset(),
+       or_replicated({{"H1", "O"}, {"H12", "O"}}, {"H13", "S/P slot"})},
       {"K and V in the order of one slot", base_order(16384), {{"H19", "kv_arrived"}}},
       {"load leaves before its last tiles are read",
        drop_later_sites("kv_released", Role::load),
@@ -292,13 +334,13 @@ TEST(Mutants, PlantedFaultsAreCaught) {
          return !(op.kind == OpKind::wait && where.is("o_ready") &&
                   context.role == Role::correction);
        },
-       {{"H1", "O"}}},
+       or_replicated({{"H1", "O"}}, {"H13", "O"})},
   };
   expect_caught(mutants);
 }
 
 // None of these can be told from the kernel by anything that it computes or orders.
-TEST(Mutants, EquivalentOnesFindNothing) {
+TEST_P(Mutants, EquivalentOnesFindNothing) {
   expect_caught({
       {"relinquish_tensor_memory dropped: no second block shares the SM with 512 columns taken",
        drop(OpKind::tensor_relinquish),

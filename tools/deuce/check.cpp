@@ -3,10 +3,14 @@
 // found and what was explored. Exits 0 only when the verdict is clean.
 #include "emulator/check.h"
 
+#include "emulator/blackwell.h"
 #include "emulator/explore_decode.h"
 #include "emulator/timing_report.h"
 
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
+
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -24,6 +28,10 @@ struct CheckOptions {
   int32_t rows = 16, batch = 1, q_len = 1;
   int64_t seed = 1;
   bool timing = false, explore = false;
+  std::vector<std::string> given;  // names of the options on the command line
+  bool has(std::string_view name) const {
+    return std::find(given.begin(), given.end(), name) != given.end();
+  }
 };
 
 constexpr const char* kExplanation =
@@ -88,7 +96,20 @@ void print(const CheckOptions& options, const emulator::CheckResult& result) {
   if (const std::string text = result.report.text(); !text.empty()) fmt::print("\n{}", text);
 }
 
+/// Refuses what was given beside `mode` and what it takes.
+Status refuse_others(const CheckOptions& options, std::string_view mode,
+                     const std::vector<std::string_view>& takes) {
+  for (const std::string& name : options.given) {
+    if (name == mode || std::find(takes.begin(), takes.end(), name) != takes.end()) continue;
+    return invalid(name.substr(2), "{}: {} takes {} and nothing else", name, mode,
+                   fmt::join(takes, ", "));
+  }
+  return {};
+}
+
 Result<ExitCode> predict(const CheckOptions& options) {
+  Status others = refuse_others(options, "--timing", {"--kernel", "--head-dim", "--rows"});
+  if (!others.ok()) return others;
   const Result<emulator::TimingReport> report =
       emulator::predict_timing(options.settings.spec.head_dim, options.rows);
   if (!report.ok()) return report.status();
@@ -96,26 +117,44 @@ Result<ExitCode> predict(const CheckOptions& options) {
   return ExitCode::ok;
 }
 
-/// Every interleaving of the kernel within small bounds.
-ExitCode explore() {
+/// Every interleaving of one kernel within small bounds.
+ExitCode explore_kernel(int slots, int replicas) {
   constexpr uint64_t kStateLimit = 20'000'000;  // of one program: above, the answer is incomplete
+  const emulator::ExploreSummary found =
+      emulator::explore_decode(slots, replicas, kStateLimit, [] { return !interrupted(); });
+  fmt::print("slots {}, replicas {}: {} programs, {} states, at most {} in one: {}\n", slots,
+             replicas, found.cases, found.states, found.most_states,
+             found.clean() ? "complete, no violation"
+             : found.violation.kind.empty()
+                 ? fmt::format("incomplete, {} programs ended", found.complete)
+                 : found.violation.kind);
+  if (!found.violation.kind.empty()) {
+    fmt::print("  {}\n  {}\n", found.last.text(), found.violation.text);
+    return ExitCode::hazard;
+  }
+  if (found.clean()) return ExitCode::ok;
+  return interrupted() ? ExitCode::interrupted : ExitCode::incomplete;
+}
+
+/// All slots and replicas, or those that were asked for.
+Result<ExitCode> explore(const CheckOptions& options) {
+  Status others =
+      refuse_others(options, "--explore", {"--kernel", "--score-slots", "--row-replicas"});
+  if (!others.ok()) return others;
+  const emulator::CaseSpec& spec = options.settings.spec;
+  std::vector<int> all_slots{1, 2, 3}, all_replicas{1, 2, 4};
+  if (options.has("--score-slots")) all_slots = {spec.score_slots};
+  if (options.has("--row-replicas")) all_replicas = {spec.row_replicas};
+  Status compiled =
+      emulator::check_compiled({.score_slots = all_slots[0], .row_replicas = all_replicas[0]});
+  if (!compiled.ok()) return compiled;
+  catch_interrupt();
   fmt::print("programs    recorded from the kernel: blackwell, head dim 64, bf16\n");
   fmt::print("bounds      {}\n", emulator::kExploreBounds);
   ExitCode worst = ExitCode::ok;
-  for (int slots = 1; slots <= 3 && worst == ExitCode::ok; ++slots) {
-    const emulator::ExploreSummary found =
-        emulator::explore_decode(slots, kStateLimit, [] { return !interrupted(); });
-    fmt::print("{} slot{}     {} programs, {} states, at most {} in one: {}\n", slots,
-               slots == 1 ? " " : "s", found.cases, found.states, found.most_states,
-               found.clean() ? "complete, no violation"
-               : found.violation.kind.empty()
-                   ? fmt::format("incomplete, {} programs ended", found.complete)
-                   : found.violation.kind);
-    if (!found.violation.kind.empty()) {
-      fmt::print("  {}\n  {}\n", found.last.text(), found.violation.text);
-      worst = ExitCode::hazard;
-    } else if (!found.clean()) {
-      worst = interrupted() ? ExitCode::interrupted : ExitCode::incomplete;
+  for (const int replicas : all_replicas) {
+    for (const int slots : all_slots) {
+      if (worst == ExitCode::ok) worst = explore_kernel(slots, replicas);
     }
   }
   fmt::print("verdict     {}\n", worst == ExitCode::ok       ? "complete within bounds"
@@ -126,9 +165,9 @@ ExitCode explore() {
 
 Result<ExitCode> check(const CheckOptions& options) {
   if (options.timing) return predict(options);
-  if (options.explore) {
-    catch_interrupt();
-    return explore();
+  if (options.explore) return explore(options);
+  if (!options.replay.empty() && options.has("--schedules")) {
+    return invalid("schedules", "--schedules: --replay runs one schedule");
   }
   emulator::CheckSettings settings = options.settings;
   settings.seed = static_cast<uint64_t>(options.seed);
@@ -202,7 +241,12 @@ void add_check(CLI::App& app, Action& action) {
   command.add_flag("--timing", options->timing,
                    "predict cycles for 1, 2 and 3 slots instead (simulated)");
   command.footer(kExplanation);
-  command.callback([options, &action] { action = [options] { return check(*options); }; });
+  command.callback([options, &command, &action] {
+    for (const CLI::Option* option : command.get_options()) {
+      if (option->count() > 0) options->given.push_back(option->get_name());
+    }
+    action = [options] { return check(*options); };
+  });
 }
 
 }  // namespace deuce::cli
