@@ -33,6 +33,8 @@ class Ladder(unittest.TestCase):
         serial, ring, mma_warp, ping_pong = cycles
         self.assertGreater(serial, max(ring, mma_warp))
         self.assertGreater(min(ring, mma_warp), ping_pong)
+        # The mma warp pays for its hand-off and no more: the README says why.
+        self.assertLess(abs(mma_warp - ring), 0.01 * ring)
 
 
 if __name__ == "__main__":
