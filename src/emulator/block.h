@@ -41,6 +41,7 @@ struct Warp {
   Role role = Role::idle;
   uint32_t lanes = 0;  // that run: all, or the elected one
   uint32_t live = 0, waiting = 0, runnable = 0, blocked = 0;
+  uint32_t woken = 0;  // lanes that a completed phase has woken: their wait has been paid for
   bool queued = false;
   Clock clock;
   uint32_t sequence = 0;  // warp instructions so far = this warp's own component
@@ -226,6 +227,7 @@ class Block {
   };
   std::vector<Stream> streams_;
   double pipe_free_ = 0;
+  bool last_from_tensor_ = false;                // the MMA issued last is TS
   std::unordered_set<uint64_t> constant_lines_;  // that L1 holds; none is evicted
   double copy_issue_free_ = 0, copy_rate_free_ = 0;
   int registers_free_ = 0;

@@ -324,6 +324,7 @@ void Block::maybe_complete(int index) {
   const double delay = grid_.timing()(cost::kWake);
   each_lane(barrier.waiters, [&](int w) {
     Warp& waiter = warps_[static_cast<std::size_t>(w)];
+    waiter.woken |= waiter.blocked;
     waiter.blocked = 0;  // they try again
     wake(waiter, grid_.schedule().delay(Delay::wake, delay));
   });
@@ -381,13 +382,15 @@ double Block::wait(Warp& warp, const Group& group) {
       barrier.observed[w] = -1;
     }
   }
+  const bool woken = (warp.woken & group.mask) == group.mask;
+  warp.woken &= ~group.mask;
   if (!passes && !is_test) {
     warp.blocked |= group.mask;
     barrier.waiters |= 1u << warp.index;
     return 0;
   }
   finish_lanes(warp, group.mask);
-  return grid_.timing()(cost::kWaitPassed);
+  return woken ? 0 : grid_.timing()(cost::kWaitPassed);
 }
 
 double Block::registers(Warp& warp, const Group& group) {

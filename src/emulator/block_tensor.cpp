@@ -141,7 +141,8 @@ double Block::tensor_wait(Warp& warp, const Group& group) {
     warp.clock.k[static_cast<std::size_t>(loads_component(warp.index))] = warp.last_load;
   }
   finish_lanes(warp, group.mask);
-  return std::max(0.0, (stores ? warp.stores_done : warp.loads_done) - grid_.now());
+  const double rest = std::max(0.0, (stores ? warp.stores_done : warp.loads_done) - grid_.now());
+  return stores ? rest + grid_.timing()(cost::kTensorStoreWait) : rest;
 }
 
 // The 16-byte chunks that one K step of a shared-memory operand reads, and whose bytes they are.
@@ -262,7 +263,9 @@ double Block::mma(Warp& warp, const Group& group) {
                          : from_tensor      ? cost::kMmaN64Tensor
                                             : cost::kMmaN64Shared;
   const double begin = std::max(pipe_free_, grid_.now());
-  pipe_free_ = begin + grid_.schedule().delay(Delay::mma, timing(interval));
+  const double chain = call.flag ? timing(cost::kAccumulate) : 0;
+  pipe_free_ = begin + grid_.schedule().delay(Delay::mma, timing(interval) + chain);
+  last_from_tensor_ = from_tensor;
   note_time(from_tensor ? TimelineEvent::Kind::pv : TimelineEvent::Kind::qk, warp.kv_block, begin,
             pipe_free_);
   ++in_flight_;
@@ -333,7 +336,8 @@ double Block::commit(Warp& warp, const Group& group) {
   }
   const Timing& timing = grid_.timing();
   const double done = std::max(pipe_free_, grid_.now());
-  const double delivery = timing(cost::kMmaFill) + timing(cost::kCommitDelivery);
+  const Cost& fill = last_from_tensor_ ? cost::kMmaFillTensor : cost::kMmaFillShared;
+  const double delivery = timing(fill) + timing(cost::kCommitDelivery);
   ++in_flight_;
   grid_.queue_async(index_, id, done + grid_.schedule().delay(Delay::commit, delivery));
   finish_lanes(warp, group.mask);

@@ -33,16 +33,21 @@ namespace cost {
 inline constexpr Cost kMmaN128{64, 64, 64, "SemiAnalysis: M128 N128 K16 every 64 cycles, SS or TS"};
 inline constexpr Cost kMmaN64Shared{48, 48, 48, "SemiAnalysis: N64 SS bound by shared memory"};
 inline constexpr Cost kMmaN64Tensor{32, 32, 32, "SemiAnalysis: N64 TS"};
-// Published is the sum of fill, commit and wake-up: 104 to 250 cycles, 136 for an SS batch. This is
-// what kCommitDelivery and kWake leave of it in each column, hence not in order.
-inline constexpr Cost kMmaFill{50, 32, 83,
-                               "SemiAnalysis: batch to waiter, less commit and wake-up"};
+// Published is the sum of fill, commit and wake-up: 104 to 250 cycles, 136 where the last MMA is SS
+// and 104 where it is TS. This is what kCommitDelivery and kWake leave of it in each column, hence
+// not in order.
+inline constexpr Cost kMmaFillShared{50, 32, 83,
+                                     "SemiAnalysis: SS to waiter, less commit and wake-up"};
+inline constexpr Cost kMmaFillTensor{50, 0, 83, "SemiAnalysis: TS, the same"};
+inline constexpr Cost kAccumulate{0, 0, 10,
+                                  "SemiAnalysis: none in a batch; Meta: 10 a dependent MMA"};
 inline constexpr Cost kMmaIssue{17, 30, 45, "Meta: one MMA issued by one thread"};
 inline constexpr Cost kCommitDelivery{0, 12, 44, "derived: drain + commit, sum with wake-up known"};
 
 // Barriers.
 inline constexpr Cost kArriveIssue{27, 30, 51, "Meta, B300 catalogue"};
-inline constexpr Cost kWake{54, 92, 123, "Meta, B300: arrival to the waiter running"};
+inline constexpr Cost kWake{54, 92, 123,
+                            "Meta, B300: arrival to the waiter running, its try_wait included"};
 inline constexpr Cost kWaitPassed{20, 30, 32, "B300: try_wait that is already true"};
 inline constexpr Cost kNamedBarrier{18, 30, 54, "Meta: named barrier arrive to sync"};
 inline constexpr Cost kBlockBarrier{40, 54, 70, "B300: 22 + 2 per warp"};
@@ -55,6 +60,7 @@ inline constexpr Cost kTensorLoadRate{128, 64, 50,
                                       "Meta: 256 B/clk/SM, a quarter per sub-partition"};
 inline constexpr Cost kTensorStoreLatency{40, 50, 60, "B300"};
 inline constexpr Cost kTensorStoreRate{170, 128, 85, "Meta: 512 B/clk/SM"};
+inline constexpr Cost kTensorStoreWait{10, 10, 10, "estimate: wait::st behind the last store"};
 inline constexpr Cost kTensorAlloc{200, 253, 300, "University of Delaware"};
 
 // Copies.

@@ -30,11 +30,7 @@ class Ladder(unittest.TestCase):
         rows = [line for line in readme.splitlines() if re.match(r"\| `0[3-6]", line)]
         cycles = [int(row.split("|")[3].replace(",", "")) for row in rows]
         self.assertEqual(len(cycles), 4)
-        serial, ring, mma_warp, ping_pong = cycles
-        self.assertGreater(serial, max(ring, mma_warp))
-        self.assertGreater(min(ring, mma_warp), ping_pong)
-        # The mma warp pays for its hand-off and no more: the README says why.
-        self.assertLess(abs(mma_warp - ring), 0.01 * ring)
+        self.assertEqual(cycles, sorted(cycles, reverse=True))
 
 
 if __name__ == "__main__":

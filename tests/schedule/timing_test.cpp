@@ -35,12 +35,11 @@ TEST(Timing, PingPongHidesScoresUnderSoftmaxAndTheBasePathDoesNot) {
   }
 }
 
-// Published: up to 16 % at head dim 64, 9 to 15 % at 128. The goal for 64 was 10 to 20 %; the model
-// says 20.2 %, which is above it.
+// Published: up to 16 % at head dim 64, 9 to 15 % at 128.
 TEST(Timing, GainOfTheSecondSlotLiesNearWhatWasPublished) {
   const TimingReport narrow = predict(64, 16), wide = predict(128, 16);
   EXPECT_GT(narrow.gain_percent(narrow.slots[1]), 10);
-  EXPECT_LT(narrow.gain_percent(narrow.slots[1]), 21);
+  EXPECT_LT(narrow.gain_percent(narrow.slots[1]), 20);
   EXPECT_GT(wide.gain_percent(wide.slots[1]), 5);
   EXPECT_LT(wide.gain_percent(wide.slots[1]), 20);
 }
