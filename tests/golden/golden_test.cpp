@@ -120,6 +120,14 @@ TEST_P(Usage, IsRefusedInOneSentence) {
 
 INSTANTIATE_TEST_SUITE_P(Errors, Usage, testing::ValuesIn(kErrors));
 
+TEST(Info, SaysThatBlackwellHasNeverRunOnSilicon) {
+  const Folder folder;
+  for (const char* form : {"info", "info --json"}) {
+    const std::string text = folder.run(form).out;
+    EXPECT_NE(text.find("has never run on silicon"), std::string::npos) << text;
+  }
+}
+
 TEST(Version, IsOneLine) {
   const Folder folder;
   EXPECT_EQ(folder.run("--version").out, "deuce " DEUCE_VERSION "\n");

@@ -33,6 +33,7 @@ def compile_kernel(options, folder):
     else:
         flags = ["-arch=compute_100f", "-ptx", "-o", folder / f"{options.kernel}.ptx"]
     run = subprocess.run([options.nvcc, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr",
+                          "-Werror", "all-warnings",
                           "-I", options.source, "-I", options.include, *flags, source],
                          capture_output=True, text=True, check=False)
     if run.returncode != 0:

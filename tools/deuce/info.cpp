@@ -22,7 +22,15 @@ struct InfoOptions {
 struct BackendShapes {
   std::string name;
   SupportedShapes shapes;
+  std::string_view note;
 };
+
+/// What a user should know beside what is refused.
+std::string_view note_of(Backend backend) {
+  return backend == Backend::blackwell
+             ? "has never run on silicon; its source is tested in the emulator"
+             : "";
+}
 
 struct Info {
   MachineFacts machine;
@@ -34,7 +42,8 @@ Info gather(const InfoOptions& options) {
   Info info{.machine = machine_facts(), .backends = {}, .roof = {}};
   for (const BackendName& entry : kBackendNames) {
     if (entry.id == Backend::automatic) continue;
-    info.backends.push_back({std::string(entry.name), supported_shapes(entry.id)});
+    info.backends.push_back(
+        {std::string(entry.name), supported_shapes(entry.id), note_of(entry.id)});
   }
   if (!options.roof) return info;
   const Result<std::unique_ptr<Device>> host = open_device(Backend::cpu);
@@ -49,8 +58,9 @@ Json to_json(const Info& info) {
   json["build"] = build_json(info.machine);
   json["machine"] = machine_json(info.machine);
   json["backends"] = Json::array();
-  for (const auto& [name, shapes] : info.backends) {
+  for (const auto& [name, shapes, note] : info.backends) {
     Json entry{{"name", name}, {"usable", shapes.refusal.empty()}, {"reason", shapes.refusal}};
+    if (!note.empty()) entry["note"] = note;
     if (shapes.refusal.empty()) {
       entry["head_dims"] = shapes.head_dims;
       entry["types"] = shapes.types;
@@ -99,9 +109,10 @@ void print(const Info& info) {
   line("cpu", fmt::format("{} threads, {}, last-level cache {}", machine.threads, machine.simd,
                           bytes_text(static_cast<double>(machine.cache_bytes))));
   if (info.roof) line("read roof", three_digits(*info.roof * 1e-9) + " GB/s");
-  for (const auto& [name, shapes] : info.backends) {
+  for (const auto& [name, shapes, note] : info.backends) {
     line("backend",
          fmt::format("{:<11}{}", name, shapes.refusal.empty() ? "usable" : shapes.refusal));
+    if (!note.empty()) line("", fmt::format("  note       {}", note));
     if (shapes.refusal.empty()) print(shapes);
   }
 }
