@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Case {
   TensorMapSpec map{};  // of `box`; the base is filled in by who runs it
   std::array<int32_t, 4> coordinate{};
 };
+inline void PrintTo(const Case& contract, std::ostream* out) { *out << contract.name; }
 
 /// All contracts; boxes for every swizzle, inside, across and outside the tensor.
 std::vector<Case> cases();

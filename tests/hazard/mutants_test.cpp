@@ -162,10 +162,30 @@ TEST_P(Mutants, EveryInvertedParityIsCaught) {
   expect_caught(mutants);
 }
 
+TEST_P(Mutants, EveryWaitOnTheNeighbouringSlotIsCaught) {
+  std::vector<Mutant> mutants;
+  for (const Edge& edge : edges_with(EdgeKind::barrier)) {
+    if (edge.slots == 1) continue;
+    const std::string name(edge.name);
+    std::vector<Expected> right{{"H7", name}, {"deadlock", name}};
+    if (name == "q_arrived") right = {{"H1", "Q tile"}};
+    if (name == "kv_arrived") right = {{"H1", "K/V tile"}};
+    mutants.push_back({fmt::format("{} is waited for on the next slot", edge.name),
+                       [name, slots = edge.slots](Op& op, const OpContext&, const Where& where) {
+                         if (op.kind == OpKind::wait && where.is(name)) {
+                           op.barrier += where.slot + 1 < slots ? 1 : 1 - slots;
+                         }
+                         return true;
+                       },
+                       right});
+  }
+  expect_caught(mutants);
+}
+
 TEST_P(Mutants, WrongByteCountsAreCaught) {
   std::vector<Mutant> mutants;
   for (const char* name : {"q_arrived", "kv_arrived"}) {
-    for (const int change : {-16, 16}) {
+    for (const int change : {-16, 16, 4096}) {
       mutants.push_back({fmt::format("{} announces {:+} bytes", name, change),
                          [name, change](Op& op, const OpContext&, const Where& where) {
                            if (op.kind == OpKind::arrive_expect && where.is(name)) {
@@ -288,6 +308,20 @@ TEST_P(Mutants, PlantedFaultsAreCaught) {
       {"Q released by a plain arrival", plain_arrival("q_released"), {{"H2", "Q tile"}}, 1},
       {"S signalled by a plain arrival", plain_arrival("s_ready"), {{"H1", "S/P slot"}}, 1},
       {"O signalled by a plain arrival", plain_arrival("o_ready"), {{"H1", "O"}}, 1},
+      {"the epilogue's warps do not wait for each other",
+       [](const Op& op, const OpContext& context, const Where& where) {
+         return !(op.kind == OpKind::sync_named && where.edge == nullptr &&
+                  context.role == Role::epilogue);
+       },
+       {{"H1", "last arriver"}, {"H2", "last arriver"}}},
+      {"softmax signals the statistics of another warp",
+       [](Op& op, const OpContext& context, const Where& where) {
+         if (where.is("stats_ready") && context.role == Role::softmax) {
+           op.index += where.slot == 3 ? -3 : 1;
+         }
+         return true;
+       },
+       {{"H1", "row scale"}, {"H2", "row scale"}}},
       {"one p_tail_ready for both slots",
        [](Op& op, const OpContext&, const Where& where) {
          if (where.is("p_tail_ready") && op.kind != OpKind::init) {
