@@ -77,6 +77,10 @@ void Block::start() {
     warp.lanes = one_lane ? 1u : kAllLanes;
     warp.live = warp.runnable = warp.lanes;
     warp.registers = kernel_.launch_registers;
+    if (options_.recorder != nullptr) {
+      warp.slice = &options_.recorder->slice(static_cast<uint32_t>(index_), trace::Agent::warp,
+                                             warp.index, static_cast<int>(warp.role));
+    }
     each_lane(warp.lanes, [&](int l) {
       Lane& lane = *lanes_[w * 32 + static_cast<std::size_t>(l)];
       lane.fiber.start(lane_entry, &lane);
@@ -183,7 +187,11 @@ void Block::step(int index) {
   warp.clock.k[self] = warp.sequence;
   warp.clock.c[self] = warp.sequence;
   double cost = take_work(warp, group.mask);
-  cost += execute(warp, group);
+  if (group.first->kind == OpKind::trace) {
+    record(warp, group, cost);
+  } else {
+    cost += execute(warp, group);
+  }
   if (grid_.stopped()) return;
   if (warp.runnable != 0 || (warp.waiting & ~warp.blocked) != 0) {
     wake(warp, grid_.schedule().step(index, warp.role, cost));
@@ -262,6 +270,7 @@ double Block::execute(Warp& warp, const Group& group) {
       break;
     case OpKind::fence_after: warp.after_fence = warp.clock.t; break;
     case OpKind::prefetch: break;
+    case OpKind::trace: break;  // step() has done it
     case OpKind::mma_sync:
     case OpKind::load_matrices:
       fault("unsupported", &warp, group.first, "this operation has no emulator model yet");

@@ -56,6 +56,7 @@ struct Warp {
   int registers = 0;
   int mma_lane = -1;
   TensorOrder after_fence{};  // tcgen05 operations of others, known at the last fence_after_sync
+  trace::Slice* slice = nullptr;  // takes the warp's records, if somebody records
 };
 
 struct BarrierState {
@@ -67,6 +68,10 @@ struct BarrierState {
   Phase phase = 0;  // completed phases
   Clock gathering, completed;
   uint32_t copies = 0;  // epoch of the copies component
+  // Of the phase, for traces: the first copy's issue, and what the copies bring.
+  double copy_begin = -1;
+  char copy_tensor = 0;
+  int copy_block = 0;
   int init_warp = 0;
   uint32_t init_sequence = 0;
   uint32_t waiters = 0;  // warps blocked in a wait
@@ -94,6 +99,7 @@ struct AsyncOp {
   uint32_t column = 0, a_column = 0;
   MmaShape shape;
   SharedOperand a, b;
+  int kv_block = 0;  // commits: of the warp at issue, for traces
 };
 
 /// Lanes of one warp at the same call.
@@ -117,6 +123,8 @@ class Block {
   /// Adds one line per blocked warp to a deadlock report.
   std::string wait_for_graph() const;
   void check_exit();
+  /// What is still held back for the trace.
+  void end_trace() { flush_pipe(); }
   void count_phases(std::vector<uint64_t>& per_edge) const;
   uint64_t rescales() const { return rescales_; }
 
@@ -185,6 +193,15 @@ class Block {
   void run_mma(const AsyncOp& op);
   void note_time(TimelineEvent::Kind kind, int kv_block, double begin, double end);
 
+  // block_trace.cpp: records, only with Options::recorder
+  void record(Warp& warp, const Group& group, double work);
+  void trace_copy_issue(BarrierState& barrier, const Warp& warp, uint32_t bytes);
+  void trace_bytes(int64_t change);
+  void trace_copies_done(BarrierState& barrier);
+  void trace_mma(const Warp& warp, const Op& call, bool from_tensor, double begin);
+  void trace_commit(const AsyncOp& commit);
+  void flush_pipe();
+
   // block_report.cpp: words
   AccessRecord record_of(const Warp& warp, const Op& op) const;
   void clash(const Clash& clash, uint32_t record, bool tensor);
@@ -228,6 +245,11 @@ class Block {
   std::vector<Stream> streams_;
   double pipe_free_ = 0;
   bool last_from_tensor_ = false;                // the MMA issued last is TS
+  struct PipeRange {  // of MMAs that ran without a gap for one KV block
+    trace::At at{trace::Event::pipe_QK, 0, 0, 0};
+    double begin = 0, end = -1;
+  } pipe_range_;
+  int64_t bytes_in_flight_ = 0;
   std::unordered_set<uint64_t> constant_lines_;  // that L1 holds; none is evicted
   double copy_issue_free_ = 0, copy_rate_free_ = 0;
   int registers_free_ = 0;

@@ -240,6 +240,7 @@ void Block::issue_copy(Warp& warp, Op& call) {
   copy_rate_free_ = std::max(copy_rate_free_, now) + async.bytes / timing(cost::kCopyRate);
   const double done = std::max(copy_rate_free_, now + timing(cost::kCopyLatency));
   ++in_flight_;
+  if (options_.recorder != nullptr) trace_copy_issue(barrier, warp, async.bytes);
   grid_.queue_async(index_, id, now + grid_.schedule().delay(Delay::copy, done - now));
 }
 
@@ -247,9 +248,13 @@ void Block::complete(AsyncOp& async) {
   --in_flight_;
   switch (async.kind) {
     case AsyncOp::Kind::mma: run_mma(async); return;
-    case AsyncOp::Kind::commit: arrive_on(async.barrier, 1, async.clock, true); return;
+    case AsyncOp::Kind::commit:
+      if (options_.recorder != nullptr) trace_commit(async);
+      arrive_on(async.barrier, 1, async.clock, true);
+      return;
     case AsyncOp::Kind::copy: break;
   }
+  if (options_.recorder != nullptr) trace_bytes(-static_cast<int64_t>(async.bytes));
   if (options_.values) {
     if (async.source != nullptr) {
       std::memcpy(shared() + async.address, async.source, async.bytes);

@@ -315,6 +315,7 @@ void Block::maybe_complete(int index) {
   if (barrier.pending != 0 || barrier.bytes != 0) return;
   check_waiters(barrier);
   if (grid_.stopped()) return;
+  if (barrier.copy_begin >= 0) trace_copies_done(barrier);
   ++barrier.phase;
   barrier.pending = barrier.expected;
   barrier.gathering.k[static_cast<std::size_t>(phases_component(index))] =

@@ -268,6 +268,7 @@ double Block::mma(Warp& warp, const Group& group) {
   last_from_tensor_ = from_tensor;
   note_time(from_tensor ? TimelineEvent::Kind::pv : TimelineEvent::Kind::qk, warp.kv_block, begin,
             pipe_free_);
+  if (options_.recorder != nullptr) trace_mma(warp, call, from_tensor, begin);
   ++in_flight_;
   grid_.queue_async(index_, id, pipe_free_);
   finish_lanes(warp, group.mask);
@@ -329,6 +330,7 @@ double Block::commit(Warp& warp, const Group& group) {
   async.kind = AsyncOp::Kind::commit;
   async.barrier = index;
   async.clock = warp.clock;
+  async.kv_block = warp.kv_block;
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     const Component stream = stream_component(static_cast<int>(s));
     async.clock.k[static_cast<std::size_t>(stream)] = streams_[s].epoch;

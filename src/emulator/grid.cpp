@@ -65,9 +65,11 @@ RunResult Grid::run() {
 void Grid::end_run() {
   result_.cycles = now_;
   for (auto& block : blocks_) {
+    if (options_.recorder != nullptr) block->end_trace();
     block->count_phases(result_.phases);
     result_.rescales += block->rescales();
   }
+  if (options_.recorder != nullptr) options_.recorder->close(now_, kClockHz);
   if (stopped_ || !report().incomplete_reason().empty()) return;
   std::string graph;
   for (auto& block : blocks_) {

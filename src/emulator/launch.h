@@ -14,6 +14,7 @@
 #include "emulator/schedule.h"
 #include "emulator/timing.h"
 #include "kernel/edges.h"
+#include "trace/recorder.h"
 
 namespace deuce::emulator {
 
@@ -85,6 +86,7 @@ struct Options {
   Band band = Band::best;
   OpFilter* filter = nullptr;
   std::vector<TimelineEvent>* timeline = nullptr;
+  trace::Recorder* recorder = nullptr;  // takes the trace of the run
   uint64_t step_limit = 400'000'000;
 };
 

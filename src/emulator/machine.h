@@ -14,6 +14,8 @@ namespace deuce::emulator {
 
 class Machine {
  public:
+  static constexpr bool kTraces = true;  // if Options::recorder asks for it
+
   explicit Machine(Lane& lane) : lane_(lane) {}
 
   int thread() const { return lane_.thread; }
@@ -193,6 +195,15 @@ class Machine {
   }
   void at_block(int block) { lane_.block->warp_of(lane_).kv_block = block; }
 
+  void trace_begin(trace::At at, Site site = Site::here()) { record(trace::Kind::begin, at, site); }
+  void trace_end(trace::At at, Site site = Site::here()) { record(trace::Kind::end, at, site); }
+  void trace_instant(trace::At at, Site site = Site::here()) {
+    record(trace::Kind::instant, at, site);
+  }
+  void trace_value(trace::Event event, uint32_t value, Site site = Site::here()) {
+    record(event, trace::pack_value(event, value), site);
+  }
+
   void allocate_tensor_memory(uint32_t& address, uint32_t columns, Site site = Site::here()) {
     Op op = make(OpKind::tensor_alloc, site);
     op.target = &address;
@@ -248,6 +259,17 @@ class Machine {
   }
 
  private:
+  void record(trace::Kind kind, trace::At at, Site site) {
+    record(at.event, trace::pack(kind, at.event, at.slot, at.phase, at.block), site);
+  }
+  // An operation only where somebody records, and of the elected lane alone.
+  void record(trace::Event event, uint32_t word, Site site) {
+    const trace::Recorder* recorder = lane_.block->options().recorder;
+    if (recorder == nullptr || !elect() || !recorder->takes(event)) return;
+    Op op = make(OpKind::trace, site);
+    op.value = word;
+    lane_.submit(op);
+  }
   static Op make(OpKind kind, Site site, Barrier* barrier = nullptr) {
     Op op;
     op.kind = kind;

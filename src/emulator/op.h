@@ -63,7 +63,8 @@ enum class OpKind : uint8_t {
   mma_tensor,
   commit,
   mma_sync,
-  load_matrices
+  load_matrices,
+  trace
 };
 
 /// All 32 lanes must stand at the same call.

@@ -11,9 +11,10 @@
 
 namespace deuce {
 
-class Sm100Machine : public Sm90Machine {
+template <class Tracer>
+class TracedSm100Machine : public TracedSm90Machine<Tracer> {
  public:
-  using Sm90Machine::Sm90Machine;
+  using TracedSm90Machine<Tracer>::TracedSm90Machine;
 
   DEUCE_DEVICE void mark_operand(char, int) const {}
   DEUCE_DEVICE void expect_operand(char, int) const {}
@@ -72,11 +73,14 @@ class Sm100Machine : public Sm90Machine {
   DEUCE_DEVICE uint32_t shared_address(const void* at) const { return ptx::shared_address(at); }
 
  private:
-  DEUCE_DEVICE uint32_t lane_base() const { return static_cast<uint32_t>(warp() % 4 * 32) << 16; }
+  DEUCE_DEVICE uint32_t lane_base() const {
+    return static_cast<uint32_t>(this->warp() % 4 * 32) << 16;
+  }
   DEUCE_DEVICE static uint64_t bits(Float2 value) { return std::bit_cast<uint64_t>(value); }
   DEUCE_DEVICE static Float2 pair(uint64_t value) { return std::bit_cast<Float2>(value); }
 };
 
+using Sm100Machine = TracedSm100Machine<trace::NullTracer>;
 static_assert(BlackwellMachine<Sm100Machine>);
 
 }  // namespace deuce

@@ -22,10 +22,16 @@ static_assert(__cplusplus >= 202002L, "nvcc must be called with -std=c++20");
 
 namespace deuce {
 
-class Sm90Machine {
+/// Tracer: trace::NullTracer, or a class with `kLevel` and `record(word)`.
+template <class Tracer>
+class TracedSm90Machine {
  public:
-  __device__ __forceinline__ Sm90Machine(unsigned thread, unsigned block, unsigned blocks)
-      : thread_(static_cast<int>(thread)),
+  static constexpr bool kTraces = !std::same_as<Tracer, trace::NullTracer>;
+
+  __device__ __forceinline__ TracedSm90Machine(unsigned thread, unsigned block, unsigned blocks,
+                                               Tracer tracer = {})
+      : tracer_(tracer),
+        thread_(static_cast<int>(thread)),
         block_(static_cast<int>(block)),
         grid_blocks_(static_cast<int>(blocks)) {}
 
@@ -216,13 +222,29 @@ class Sm90Machine {
   DEUCE_DEVICE void expect_operand(char, int) const {}
   DEUCE_DEVICE void at_block(int) const {}
 
+  // --- trace ---
+  DEUCE_DEVICE void trace_begin(trace::At at) { record(trace::Kind::begin, at); }
+  DEUCE_DEVICE void trace_end(trace::At at) { record(trace::Kind::end, at); }
+  DEUCE_DEVICE void trace_instant(trace::At at) { record(trace::Kind::instant, at); }
+  DEUCE_DEVICE void trace_value(trace::Event event, uint32_t value) {
+    if constexpr (kTraces) tracer_.record(trace::pack_value(event, value));
+  }
+
  private:
+  DEUCE_DEVICE void record(trace::Kind kind, trace::At at) {
+    if constexpr (kTraces) {
+      if (trace::level_of(at.event) > Tracer::kLevel) return;
+      tracer_.record(trace::pack(kind, at.event, at.slot, at.phase, at.block));
+    }
+  }
   static constexpr unsigned kAllLanes = 0xffffffffu;
   DEUCE_DEVICE static uint32_t address(Barrier& barrier) { return ptx::shared_address(&barrier); }
 
+  [[no_unique_address]] Tracer tracer_;
   int thread_, block_, grid_blocks_;
 };
 
+using Sm90Machine = TracedSm90Machine<trace::NullTracer>;
 static_assert(HopperMachine<Sm90Machine>);
 
 }  // namespace deuce

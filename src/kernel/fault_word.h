@@ -37,6 +37,7 @@ struct FaultWord {
 template <class Machine>
 DEUCE_DEVICE void report_fault(Machine& machine, FaultWord* word, FaultCode code,
                                const FaultRecord& record) {
+  if constexpr (Machine::kTraces) machine.trace_instant({trace::Event::fault});
   if (word == nullptr || !machine.claim_system(&word->claimed)) return;
   machine.store_global(&word->record.request, record.request);
   machine.store_global(&word->record.column, record.column);

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernel/numbers.h"
+#include "trace/event.h"
 
 #ifdef __CUDACC__
 #define DEUCE_DEVICE __device__ __forceinline__
@@ -52,7 +53,7 @@ template <class M>
 concept CoreMachine = requires(M machine, Barrier& barrier, const TensorMap& map, Phase phase,
                                void* tile, int index, uint32_t word, float x, Float2 pair,
                                const float& shared_word, float& shared_target, float* global,
-                               uint32_t* counter, const int32_t (&coordinate)[4]) {
+                               uint32_t* counter, const int32_t (&coordinate)[4], trace::At at) {
   // --- indices: known at launch, the same for the whole life of a thread -------------------------
   { machine.thread() } -> std::same_as<int>;       // 0 .. threads - 1 in the block
   { machine.lane() } -> std::same_as<int>;         // thread % 32
@@ -146,7 +147,18 @@ concept CoreMachine = requires(M machine, Barrier& barrier, const TensorMap& map
   // something else.
   machine.mark_operand('k', index);
   machine.expect_operand('k', index);
-  machine.at_block(index);  // this warp now works on that KV block: for messages and traces
+  machine.at_block(index);  // this warp now works on that KV block: for messages
+
+  // --- trace ------------------------------------------------------------------------------------
+  // A machine whose Tracer records nothing says so here, and kernels then leave the calls out: an
+  // argument that nobody reads is enough to make a compiler order its code differently.
+  { M::kTraces } -> std::convertible_to<bool>;
+  // Warp. Records of this warp, by its elected lane; they order nothing and change no value. The
+  // ranges of a warp nest. An arrival is noted before it is made, a commit when it is issued.
+  machine.trace_begin(at);
+  machine.trace_end(at);  // the event alone counts
+  machine.trace_instant(at);
+  machine.trace_value(at.event, word);  // 24 bits
 };
 
 /// sm_90a: matrix instructions with accumulators in registers.

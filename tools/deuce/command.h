@@ -19,6 +19,7 @@ using Action = std::function<Result<ExitCode>()>;
 void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
+void add_trace(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 
 }  // namespace deuce::cli

@@ -29,6 +29,7 @@ void build(CLI::App& app, Action& action) {
   add_bench(app, action);
 #ifdef DEUCE_HAS_EMULATOR
   add_check(app, action);
+  add_trace(app, action);
 #endif
   add_info(app, action);
   app.footer(footer());  // last, since a subcommand inherits what its parent has by then
@@ -59,7 +60,7 @@ int run(int count, char** arguments) {
     return complain(who, fmt::format("{} ({} --help)", error.what(), who), ExitCode::bad_input);
   }
   if (!action)
-    return complain("deuce", "a command is needed: run, bench, check or info (deuce --help)",
+    return complain("deuce", "a command is needed: run, bench, check, trace or info (deuce --help)",
                     ExitCode::bad_input);
   const Result<ExitCode> result = action();
   if (result.ok()) return static_cast<int>(result.value());

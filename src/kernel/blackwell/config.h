@@ -10,8 +10,11 @@
 
 #include "kernel/edges.h"
 #include "kernel/numbers.h"
+#include "trace/event.h"
 
 namespace deuce::blackwell {
+
+using trace::Event;
 
 struct Config {
   int head_dim = 64;    // 64 or 128, of Q, K and V

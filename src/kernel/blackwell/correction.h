@@ -23,15 +23,21 @@ class Correction {
     for (PieceRecord piece; pieces.next(piece);) {
       const int end = block + piece.blocks();
       machine_.at_block(block);
+      if constexpr (Machine::kTraces) machine_.trace_begin(stats_wait(block));
       take_stats();  // first block: nothing to rescale
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::correction_wait_stats});
+      if constexpr (Machine::kTraces) machine_.trace_instant(stats_arrival(block));
       machine_.arrive(shared_.stats_taken);
       for (++block; block < end; ++block) {
         machine_.at_block(block);
         correct(block);
       }
+      if constexpr (Machine::kTraces) machine_.trace_begin(stats_wait(end - 1));
       take_stats();
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::correction_wait_stats});
       const float sum = machine_.load_shared(shared_.row_scale[row_]);
       const float max = machine_.load_shared(shared_.row_max[row_]);
+      if constexpr (Machine::kTraces) machine_.trace_instant(stats_arrival(end - 1));
       machine_.arrive(shared_.stats_taken);
       observe(end);
       machine_.fence_after_sync();
@@ -55,12 +61,22 @@ class Correction {
   using Columns = TensorColumns<kConfig>;
   static constexpr int kChunk = 16;
 
+  DEUCE_DEVICE trace::At stats_wait(int block) const {
+    return {Event::correction_wait_stats, machine_.warp() % 4, 0, block};
+  }
+  DEUCE_DEVICE trace::At stats_arrival(int block) const {
+    return {Event::arrive_stats_taken, 0, 0, block};
+  }
   DEUCE_DEVICE void take_stats() {
     machine_.sync_named(kStatisticsBarrier + machine_.warp() % 4, 64);
   }
 
   /// O belongs to the PV of the next block, on that block's slot.
   DEUCE_DEVICE void hand_over() {
+    if constexpr (Machine::kTraces) {
+      const int block = next_.phase() * kConfig.score_slots + next_.slot();
+      machine_.trace_instant({Event::arrive_po_ready, next_.slot(), next_.phase(), block});
+    }
     machine_.arrive(shared_.po_ready[next_.slot()]);
     next_.advance();
   }
@@ -68,14 +84,20 @@ class Correction {
   /// Waits for the PVs of all blocks below `block`, each phase once.
   DEUCE_DEVICE void observe(int block) {
     for (; seen_ < block; ++seen_) {
+      if constexpr (Machine::kTraces)
+        machine_.trace_begin({Event::correction_wait_O, outputs_.slot(), outputs_.phase(), seen_});
       machine_.wait(shared_.o_ready[outputs_.slot()], outputs_.phase());
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::correction_wait_O});
       outputs_.advance();
     }
   }
 
   DEUCE_DEVICE void correct(int block) {
+    if constexpr (Machine::kTraces) machine_.trace_begin(stats_wait(block));
     take_stats();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::correction_wait_stats});
     const float scale = machine_.load_shared(shared_.row_scale[row_]);
+    if constexpr (Machine::kTraces) machine_.trace_instant(stats_arrival(block));
     machine_.arrive(shared_.stats_taken);
     const bool any = machine_.any(scale < 1.0F);
     // Idle: s_ready of this block has said that the PV one slot round ago is done.
@@ -87,6 +109,8 @@ class Correction {
   }
 
   DEUCE_DEVICE void rescale(float scale) {
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::correction_rescale, next_.slot(), next_.phase(), seen_});
     for (uint32_t column = 0; column < kConfig.head_dim; column += kChunk) {
       float o[kChunk];
       machine_.load_tensor(o, Columns::kOutput + column);
@@ -97,6 +121,7 @@ class Correction {
       machine_.store_tensor(Columns::kOutput + column, o);
     }
     machine_.wait_tensor_stores();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::correction_rescale});
   }
 
   /// Reads O in chunks, gives it away after the last one, and passes each chunk to `use`.
@@ -116,6 +141,7 @@ class Correction {
 
   /// A whole item: normalised, to the caller's output.
   DEUCE_DEVICE void finish(const PieceRecord& piece, float max, float sum) {
+    if constexpr (Machine::kTraces) machine_.trace_begin({Event::epi_store, 0, 0, seen_ - 1});
     const bool real = row_ < piece.rows;
     const RowPlace place = place_of_row(params_, piece.item(), real ? row_ : 0, piece.first_token);
     const RowResult result =
@@ -133,12 +159,18 @@ class Correction {
       machine_.store_global(params_.lse + place.lse, result.lse);
     }
     machine_.sync_warp();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::epi_store});
   }
 
   /// A cut item, or one replica of the rows: the state as it is, to a slot of the workspace.
   DEUCE_DEVICE void stage(const Partial& slot, int row, bool real, float max, float sum) {
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::correction_wait_stored, 0, stored_.phase()});
     machine_.wait(shared_.o_stored, stored_.phase());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::correction_wait_stored});
     stored_.advance();
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::merge_write_partial, 0, 0, seen_ - 1});
     float* target = slot.o + int64_t{row} * kConfig.head_dim;
     read_output([&](uint32_t column, float(&o)[kChunk]) {
       if (!real) return;
@@ -154,6 +186,9 @@ class Correction {
       machine_.store_global(slot.sum + row, sum);
     }
     machine_.sync_warp();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::merge_write_partial});
+    if constexpr (Machine::kTraces)
+      machine_.trace_instant({Event::arrive_o_staged, 0, stored_.phase(), seen_ - 1});
     machine_.arrive(shared_.o_staged);
   }
 

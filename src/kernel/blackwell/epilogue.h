@@ -25,7 +25,10 @@ class Epilogue {
     Pieces<kConfig, Machine> pieces(machine_, shared_);
     for (PieceRecord piece; pieces.next(piece);) {
       if (kConfig.row_replicas == 1 && piece.is_whole_item()) continue;
+      if constexpr (Machine::kTraces)
+        machine_.trace_begin({Event::epi_wait, staged_.slot(), staged_.phase()});
       machine_.wait(shared_.o_staged, staged_.phase());
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::epi_wait});
       staged_.advance();
       total_ = machine_.load_shared(shared_.total_tiles);
       if constexpr (kConfig.row_replicas > 1) merge_replicas(piece);
@@ -36,6 +39,8 @@ class Epilogue {
       } else if (completes(piece.item(), piece.blocks())) {
         merge(piece.item(), piece.first_token);
       }
+      if constexpr (Machine::kTraces)
+        machine_.trace_instant({Event::arrive_o_stored, 0, staged_.phase() - 1});
       machine_.arrive(shared_.o_stored);
     }
   }
@@ -52,6 +57,8 @@ class Epilogue {
 
   /// The rows of an item whose state lies whole in one slot, written by the same threads.
   DEUCE_DEVICE void end_slot(const Item& item, int64_t slot, int32_t first_token) {
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::epi_store, staged_.slot(), staged_.phase()});
     const Partial whole = partial_in_slot(params_, slot, kConfig.head_dim);
     DEUCE_ROLLED
     for (int32_t row = warp_; row < item.rows; row += 4) {
@@ -63,10 +70,13 @@ class Epilogue {
               machine_.load_global(whole.sum + row), o);
     }
     machine_.sync_warp();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::epi_store});
   }
 
   /// Adds finished tiles to the item's counter; true in the block that completes it.
   DEUCE_DEVICE bool completes(const Item& item, int32_t count) {
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::merge_counter, staged_.slot(), staged_.phase()});
     machine_.sync_named(kEpilogueBarrier, 128);  // all warps have written their states
     if (machine_.thread() % 128 == 0) {
       const int32_t first = owner_of(total_, params_.shape.workers, item.begin);
@@ -80,6 +90,10 @@ class Epilogue {
     machine_.sync_named(kEpilogueBarrier, 128);
     const bool last = machine_.load_shared(shared_.last_arriver) != 0;
     machine_.sync_named(kEpilogueBarrier, 128);
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::merge_counter});
+    if constexpr (Machine::kTraces) {
+      if (last) machine_.trace_instant({Event::merge_last, staged_.slot(), staged_.phase()});
+    }
     return last;
   }
 
@@ -97,6 +111,8 @@ class Epilogue {
 
   /// A warp per row, a lane per columns lane, lane + 32, ...
   DEUCE_DEVICE void merge(const Item& item, int32_t first_token) {
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::merge_combine, staged_.slot(), staged_.phase()});
     const WorkerSpan workers = workers_of(params_.shape, total_, item);
     const int32_t tiles = item.tiles.count();
     const int32_t splits = params_.shape.num_splits;
@@ -108,6 +124,7 @@ class Epilogue {
       end_row(place_of_row(params_, item, row, first_token), state.max, state.sum, state.o);
     }
     machine_.sync_warp();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::merge_combine});
   }
 
   /// The states of the replicas of each row, in their order, become the state of the piece: the
@@ -116,6 +133,8 @@ class Epilogue {
     const Item item = piece.item();
     const Partial target = partial_slot<kConfig>(params_, item, piece.split, machine_.block(),
                                                  piece.tile_first == piece.item_first);
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::merge_combine, staged_.slot(), staged_.phase()});
     DEUCE_ROLLED
     for (int32_t row = warp_; row < item.rows; row += 4) {
       const RowState state = merge_row_states(kConfig.row_replicas, row, [&](int32_t replica) {
@@ -130,6 +149,7 @@ class Epilogue {
       }
     }
     machine_.sync_warp();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::merge_combine});
   }
 
   /// State of one row; o: columns lane, lane + 32, ... of a lane.

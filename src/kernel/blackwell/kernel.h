@@ -74,7 +74,12 @@ DEUCE_DEVICE void release_tensor_memory(Machine& machine, SharedStorage<kConfig>
 template <Config kConfig, BlackwellMachine Machine>
 DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
   auto& shared = machine.template shared<SharedStorage<kConfig>>();
+  if constexpr (Machine::kTraces) {
+    machine.trace_begin({Event::warp_lifetime});
+    machine.trace_begin({Event::prologue});
+  }
   prepare_block<kConfig>(machine, shared);
+  if constexpr (Machine::kTraces) machine.trace_end({Event::prologue});
   switch (role_of_warp<kConfig>(machine.warp())) {
     case Role::load:
       set_registers<kConfig, Role::load>(machine);
@@ -107,6 +112,7 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
     case Role::attend:
     case Role::idle: break;
   }
+  if constexpr (Machine::kTraces) machine.trace_end({Event::warp_lifetime});
 }
 
 }  // namespace deuce::blackwell

@@ -85,9 +85,18 @@ class Load {
                         (first + piece.rows - 1) / shape.group);
   }
 
+  DEUCE_DEVICE static Event issue_of(char tensor) {
+    return tensor == 'k' ? Event::tma_issue_K : Event::tma_issue_V;
+  }
+
   DEUCE_DEVICE void put_tile(const PieceRecord& piece, char tensor, int32_t tile, int block) {
     const int slot = ring_.slot();
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::tma_wait, ring_.slot(), ring_.phase(), block});
     machine_.wait(shared_.kv_released[slot], ring_.phase());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::tma_wait});
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({issue_of(tensor), ring_.slot(), ring_.phase(), block});
     Barrier& arrived = shared_.kv_arrived[slot];
     if (machine_.elect()) machine_.arrive_expect(arrived, kConfig.tile_bytes());
     machine_.sync_warp();
@@ -108,6 +117,7 @@ class Load {
       }
     }
     machine_.sync_warp();
+    if constexpr (Machine::kTraces) machine_.trace_end({issue_of(tensor)});
     ring_.advance();
   }
 
@@ -132,7 +142,10 @@ class Load {
   /// Stays until the last tiles have been read: their commits must find the block alive.
   DEUCE_DEVICE void drain() {
     for (int i = 0; i < kConfig.ring_slots(); ++i) {
+      if constexpr (Machine::kTraces)
+        machine_.trace_begin({Event::tma_wait, ring_.slot(), ring_.phase()});
       machine_.wait(shared_.kv_released[ring_.slot()], ring_.phase());
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::tma_wait});
       ring_.advance();
     }
   }
@@ -155,12 +168,21 @@ class LoadQ {
     Pieces<kConfig, Machine> pieces(machine_, shared_);
     auto ring = Ring<Config::kQueryStages>::producer();
     for (PieceRecord piece; pieces.next(piece); ring.advance()) {
+      if constexpr (Machine::kTraces)
+        machine_.trace_begin({Event::tma_wait_Q, ring.slot(), ring.phase()});
       machine_.wait(shared_.q_released[ring.slot()], ring.phase());
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::tma_wait_Q});
       machine_.mark_operand('q', -1);
+      if constexpr (Machine::kTraces)
+        machine_.trace_begin({Event::tma_issue_Q, ring.slot(), ring.phase()});
       put_rows(piece, ring.slot());
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::tma_issue_Q});
     }
     for (int i = 0; i < Config::kQueryStages; ++i) {
+      if constexpr (Machine::kTraces)
+        machine_.trace_begin({Event::tma_wait_Q, ring.slot(), ring.phase()});
       machine_.wait(shared_.q_released[ring.slot()], ring.phase());
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::tma_wait_Q});
       ring.advance();
     }
   }

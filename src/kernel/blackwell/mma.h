@@ -21,7 +21,10 @@ class Mma {
     Pieces<kConfig, Machine> pieces(machine_, shared_);
     for (PieceRecord piece; pieces.next(piece); queries_.advance()) {
       const int blocks = piece.blocks();
+      if constexpr (Machine::kTraces)
+        machine_.trace_begin({Event::mma_wait_Q, queries_.slot(), queries_.phase(), first_block_});
       machine_.wait(shared_.q_arrived[queries_.slot()], queries_.phase());
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_wait_Q});
       for (int j = 0; j < kAhead && j < blocks; ++j) scores(first_block_ + j, j + 1 == blocks);
       for (int j = 0; j < blocks; ++j) {
         if (j + kAhead < blocks) scores(first_block_ + j + kAhead, j + kAhead + 1 == blocks);
@@ -39,14 +42,22 @@ class Mma {
   DEUCE_DEVICE void scores(int block, bool last_of_piece) {
     machine_.at_block(block);
     const int tile = tiles_.slot();
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::mma_wait_K, tiles_.slot(), tiles_.phase(), block});
     machine_.wait(shared_.kv_arrived[tile], tiles_.phase());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_wait_K});
     if constexpr (kConfig.strict_order) {
       if (block >= kConfig.score_slots) {
+        if constexpr (Machine::kTraces)
+          machine_.trace_begin({Event::mma_wait_O, outputs_.slot(), outputs_.phase(), block});
         machine_.wait(shared_.o_ready[outputs_.slot()], outputs_.phase());
+        if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_wait_O});
         outputs_.advance();
       }
     }
     machine_.fence_after_sync();
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::mma_issue_QK, scores_.slot(), scores_.phase(), block});
     if (machine_.elect()) {
       machine_.expect_operand('k', block);
       const uint64_t q = operand_descriptor<Tiles::kRowsByDim>(
@@ -58,11 +69,21 @@ class Mma {
         machine_.mma_shared(Columns::scores(scores_.slot()), q + Tiles::qk_step(step),
                             k + Tiles::qk_step(step), Tiles::kQk, step > 0);
       }
+      if constexpr (Machine::kTraces)
+        machine_.trace_instant({Event::commit_s_ready, scores_.slot(), scores_.phase(), block});
       machine_.commit(shared_.s_ready[scores_.slot()]);
+      if constexpr (Machine::kTraces)
+        machine_.trace_instant({Event::commit_kv_released, tiles_.slot(), tiles_.phase(), block});
       machine_.commit(shared_.kv_released[tile]);
-      if (last_of_piece) machine_.commit(shared_.q_released[queries_.slot()]);
+      if (last_of_piece) {
+        if constexpr (Machine::kTraces)
+          machine_.trace_instant(
+              {Event::commit_q_released, queries_.slot(), queries_.phase(), block});
+        machine_.commit(shared_.q_released[queries_.slot()]);
+      }
     }
     machine_.sync_warp();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_issue_QK});
     tiles_.advance();
     scores_.advance();
   }
@@ -73,20 +94,40 @@ class Mma {
     const int tile = tiles_.slot();
     const int slot = probabilities_.slot();
     constexpr int kBodySteps = Tiles::kPvSteps * 3 / 4;
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::mma_wait_V, tiles_.slot(), tiles_.phase(), block});
     machine_.wait(shared_.kv_arrived[tile], tiles_.phase());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_wait_V});
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin(
+          {Event::mma_wait_PO, probabilities_.slot(), probabilities_.phase(), block});
     machine_.wait(shared_.po_ready[slot], probabilities_.phase());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_wait_PO});
     machine_.fence_after_sync();
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin(
+          {Event::mma_issue_PV, probabilities_.slot(), probabilities_.phase(), block});
     const uint64_t v =
         operand_descriptor<Tiles::kDimByKeys>(machine_.shared_address(&shared_.kv[tile]));
     multiply_values(slot, v, block, 0, kBodySteps, first_of_piece);
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin(
+          {Event::mma_wait_P_tail, probabilities_.slot(), probabilities_.phase(), block});
     machine_.wait(shared_.p_tail_ready[slot], probabilities_.phase());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_wait_P_tail});
     machine_.fence_after_sync();
     multiply_values(slot, v, block, kBodySteps, Tiles::kPvSteps, first_of_piece);
     if (machine_.elect()) {
+      if constexpr (Machine::kTraces)
+        machine_.trace_instant(
+            {Event::commit_o_ready, probabilities_.slot(), probabilities_.phase(), block});
       machine_.commit(shared_.o_ready[slot]);
+      if constexpr (Machine::kTraces)
+        machine_.trace_instant({Event::commit_kv_released, tiles_.slot(), tiles_.phase(), block});
       machine_.commit(shared_.kv_released[tile]);
     }
     machine_.sync_warp();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_issue_PV});
     tiles_.advance();
     probabilities_.advance();
   }

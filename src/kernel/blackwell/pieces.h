@@ -121,7 +121,10 @@ class Schedule {
     for (Piece piece; walk.next(piece);) publish(piece);
     publish(Piece{});
     for (int i = 0; i < kPieceSlots; ++i) {  // everybody has read the end
+      if constexpr (Machine::kTraces)
+        machine_.trace_begin({Event::wait_piece_slot, ring_.slot(), ring_.phase()});
       machine_.wait(shared_.piece_taken[ring_.slot()], ring_.phase());
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::wait_piece_slot});
       ring_.advance();
     }
   }
@@ -159,7 +162,10 @@ class Schedule {
 
   DEUCE_DEVICE void publish(const Piece& piece) {
     const int slot = ring_.slot();
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::wait_piece_slot, ring_.slot(), ring_.phase()});
     machine_.wait(shared_.piece_taken[slot], ring_.phase());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::wait_piece_slot});
     if (machine_.elect()) {
       PieceRecord record{};
       if (piece.tiles.count() > 0) {
@@ -186,6 +192,8 @@ class Schedule {
       const auto words = std::bit_cast<std::array<Word4, 4>>(record);
       auto* target = reinterpret_cast<Word4*>(&shared_.pieces[slot]);
       for (std::size_t i = 0; i < 4; ++i) machine_.store_shared(target[i], words[i]);
+      if constexpr (Machine::kTraces)
+        machine_.trace_instant({Event::arrive_piece_ready, slot, ring_.phase() + 1});
       machine_.arrive(shared_.piece_ready[slot]);
     }
     machine_.sync_warp();
@@ -209,15 +217,31 @@ class Pieces {
   /// The next piece, or false at the end of the list.
   DEUCE_DEVICE bool next(PieceRecord& piece) {
     const int slot = ring_.slot();
+    if constexpr (Machine::kTraces) {
+      const bool first = slot == 0 && ring_.phase() == 0;
+      if (!first) machine_.trace_end({Event::work_item});
+      machine_.trace_begin({Event::wait_piece, slot, ring_.phase()});
+    }
     machine_.wait(shared_.piece_ready[slot], ring_.phase());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::wait_piece});
     std::array<Word4, 4> words;
     const auto* source = reinterpret_cast<const Word4*>(&shared_.pieces[slot]);
     DEUCE_UNROLL
     for (std::size_t i = 0; i < 4; ++i) words[i] = machine_.load_shared(source[i]);
     piece = std::bit_cast<PieceRecord>(words);
     machine_.sync_warp();
-    if (machine_.elect()) machine_.arrive(shared_.piece_taken[slot]);
+    if (machine_.elect()) {
+      if constexpr (Machine::kTraces)
+        machine_.trace_instant({Event::arrive_piece_taken, ring_.slot(), ring_.phase()});
+      machine_.arrive(shared_.piece_taken[slot]);
+    }
     ring_.advance();
+    if constexpr (Machine::kTraces) {
+      if (!piece.is_end()) {
+        machine_.trace_begin({Event::work_item});
+        machine_.trace_value(Event::work_item, static_cast<uint32_t>(piece.request));
+      }
+    }
     return !piece.is_end();
   }
 

@@ -86,10 +86,16 @@ class SoftmaxWarps {
   }
 
   DEUCE_DEVICE void wait_stats_taken() {
+    if constexpr (Machine::kTraces)
+      machine_.trace_begin({Event::sm_wait_stats, taken_.slot(), taken_.phase(), block_ - 1});
     machine_.wait(shared_.stats_taken, taken_.phase());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_wait_stats});
     taken_.advance();
   }
   DEUCE_DEVICE void publish_stats() {
+    if constexpr (Machine::kTraces) {
+      machine_.trace_instant({Event::arrive_stats_ready, machine_.warp(), 0, block_ - 1});
+    }
     machine_.arrive_named(kStatisticsBarrier + machine_.warp(), 64);
   }
 
@@ -98,7 +104,13 @@ class SoftmaxWarps {
     const int slot = ring_.slot();
     float s[kFragments][kFragment];
     machine_.charge(Work::dependent, kLoopSteps);
+    if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::sm_wait_S));
     machine_.wait(shared_.s_ready[slot], ring_.phase());
+    if constexpr (Machine::kTraces) {
+      machine_.trace_end({Event::sm_wait_S});
+      machine_.trace_begin(here(Event::sm_compute));
+      machine_.trace_begin(here(Event::sm_load));
+    }
     machine_.fence_after_sync();
     DEUCE_UNROLL
     for (int j = 0; j < kFragments; ++j) {
@@ -106,6 +118,10 @@ class SoftmaxWarps {
           s[j], Columns::scores(slot) + static_cast<uint32_t>(kFragment * (first_fragment() + j)));
     }
     machine_.wait_tensor_loads();
+    if constexpr (Machine::kTraces) {
+      machine_.trace_end({Event::sm_load});
+      machine_.trace_begin(here(Event::sm_max));
+    }
     if constexpr (kConfig.row_replicas > 1) clear_other_keys(slot);
     if (negate_ || params_.softcap > 0) transform(s);
     if (key < unmasked_.first || unmasked_.last - key < Config::kTileRows) {
@@ -118,12 +134,20 @@ class SoftmaxWarps {
     row_max_ = decision.max;
     if (!first_of_piece) machine_.store_shared(shared_.row_scale[row_], decision.scale);
     publish_stats();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_max});
 
     const float offset = row_max_ == kNoKey ? 0.0F : -row_max_;
+    if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::sm_exp));
     publish_probabilities(s, offset, slot);
+    if constexpr (Machine::kTraces) {
+      machine_.trace_end({Event::sm_exp});
+      machine_.trace_end({Event::sm_compute});
+    }
 
     wait_stats_taken();
+    if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::sm_row_sum));
     row_sum_ = row_sum_ * decision.scale + sum(s);
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_row_sum});
     ring_.advance();
   }
 
@@ -136,6 +160,7 @@ class SoftmaxWarps {
     exponentials<0, kBody>(s, offset, slot);
     machine_.wait_tensor_stores();
     machine_.fence_before_sync();
+    if constexpr (Machine::kTraces) machine_.trace_instant(here(Event::arrive_po_ready));
     machine_.arrive(shared_.po_ready[slot]);
     if constexpr (kBody < kFragments) {
       exponentials<kBody, kFragments>(s, offset, slot);
@@ -143,7 +168,15 @@ class SoftmaxWarps {
       machine_.fence_before_sync();
     }
     machine_.sync_warp();
-    if (machine_.elect()) machine_.arrive(shared_.p_tail_ready[slot]);
+    if (machine_.elect()) {
+      if constexpr (Machine::kTraces) machine_.trace_instant(here(Event::arrive_p_tail_ready));
+      machine_.arrive(shared_.p_tail_ready[slot]);
+    }
+  }
+
+  /// Of the block being attended to.
+  DEUCE_DEVICE trace::At here(Event event) const {
+    return {event, ring_.slot(), ring_.phase(), block_ - 1};
   }
 
   /// Columns of P of fragment `fragment` of the block.

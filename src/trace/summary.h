@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures of a trace: cycles per KV block, time per role and event, waiting per barrier edge and
+// who arrived last, and how much of QK runs inside softmax. As numbers for tests and as text for
+// people.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trace/timeline.h"
+
+namespace deuce::trace {
+
+struct EventTotal {
+  Role role = Role::idle;
+  Agent agent = Agent::warp;
+  Event event{};
+  uint64_t count = 0;
+  double cycles = 0;  // all warps of the role together
+};
+
+struct EdgeWait {
+  std::string edge;
+  Role role = Role::idle;  // that waits
+  uint64_t waits = 0;
+  double mean = 0, p95 = 0;  // cycles
+  double per_block = 0,
+         share = 0;  // of one warp of the role: cycles per KV block, part of its life
+  std::map<std::string, uint64_t> last;  // arrivers that came last: track name, phases
+};
+
+struct Summary {
+  int blocks = 0;                 // KV blocks, all CTAs together
+  double median = 0, p95 = 0;     // cycles between the starts of neighbouring blocks
+  double first = 0, last = 0;     // of the first and of the last pair
+  double overlap = 0;             // share of QK(c + 1) inside sm_compute(c)
+  bool overlap_is_bound = false;  // no unit showed when QK ran: an upper bound
+  uint64_t rescales = 0;
+  std::vector<EventTotal> events;
+  std::vector<EdgeWait> edges;
+};
+
+Summary summarize(const Timeline& timeline);
+/// The text of summary.txt for one run.
+std::string text_of(const Timeline& timeline, const Summary& summary);
+/// What a second run changes against a first.
+std::string difference(const Timeline& first, const Summary& a, const Timeline& second,
+                       const Summary& b);
+
+}  // namespace deuce::trace

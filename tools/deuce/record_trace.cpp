@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records traces on the emulator; see record_trace.h.
+#include "record_trace.h"
+
+#include <algorithm>
+
+#include "emulator/blackwell.h"
+
+namespace deuce::cli {
+namespace {
+
+emulator::RunResult run_once(const TraceSettings& settings, trace::Recorder* recorder) {
+  emulator::DecodeCase decode(settings.spec);
+  const BlackwellPlan plan = plan_blackwell(decode.problem(), settings.blocks);
+  std::vector<std::byte> workspace(workspace_of(plan).bytes);
+  emulator::Options options;
+  options.recorder = recorder;
+  options.band = settings.costs == "low"    ? emulator::Band::low
+                 : settings.costs == "high" ? emulator::Band::high
+                                            : emulator::Band::best;
+  return run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
+}
+
+std::string problem_text(const TraceSettings& settings) {
+  const emulator::CaseSpec& spec = settings.spec;
+  return fmt::format("head dim {}, {}, {} request{} of {} keys, {} rows, {} CTA{}", spec.head_dim,
+                     spec.bf16 ? "bf16" : "f16", spec.kv_len.size(),
+                     spec.kv_len.size() == 1 ? "" : "s", spec.kv_len.front(),
+                     spec.group * spec.q_len, settings.blocks, settings.blocks == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings,
+                                           const std::string& label) {
+  const emulator::CaseSpec& spec = settings.spec;
+  trace::Recorder recorder(settings.level, settings.capacity);
+  const emulator::RunResult traced = run_once(settings, &recorder);
+  const emulator::RunResult plain = run_once(settings, nullptr);
+  for (const emulator::RunResult* result : {&traced, &plain}) {
+    if (result->report.has_error()) return Status{DEUCE_HAZARD, "", result->report.text()};
+  }
+  trace::TraceFile file;
+  file.facts = {.label = label,
+                .kernel = "blackwell",
+                .problem = problem_text(settings),
+                .chip = "B200 (model)",
+                .simulated = true,
+                .clock_hz = emulator::kClockHz,
+                .level = settings.level,
+                .head_dim = spec.head_dim,
+                .rows = spec.group * spec.q_len,
+                .score_slots = spec.score_slots,
+                .row_replicas = spec.row_replicas,
+                .seed = spec.seed,
+                .costs = settings.costs,
+                .cycles = traced.cycles,
+                .untraced_cycles = plain.cycles};
+  file.slices = recorder.take();
+  return file;
+}
+
+}  // namespace deuce::cli

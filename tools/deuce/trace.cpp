@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// `deuce trace`: records a decode problem and writes what people look at: files for trace viewers,
+// pictures, a page and a summary. Everything simulated says so.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "command.h"
+#include "options.h"
+#include "record_trace.h"
+#include "trace/perfetto.h"
+#include "trace/summary.h"
+
+namespace deuce::cli {
+namespace {
+
+struct TraceOptions {
+  TraceSettings settings;
+  std::string backend = "emulator", kernel = "blackwell", type = "bf16", level = "edges";
+  std::string compare, time = "ns", out = "deuce-trace";
+  std::vector<std::string> write;
+  int64_t kv_len = 2048, seed = 1;
+  int32_t rows = 16, batch = 1, q_len = 1;
+  bool slots_given = false;
+};
+
+constexpr const char* kExplanation =
+    "Files in DIR (--write names some of them; default all):\n"
+    "  records    LABEL.deucetrace, what the tracer wrote\n"
+    "  perfetto   trace.pftrace, for ui.perfetto.dev\n"
+    "  json       trace.json, for chrome://tracing\n"
+    "  summary    summary.txt\n"
+    "docs/tracing.md tells how to read them. Times of the emulator are simulated and say so.";
+
+/// "base" and "pingpong" of --compare, and other counts of slots as "3slots".
+Result<std::vector<int>> compared_slots(const std::string& list) {
+  std::vector<int> slots;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string name = list.substr(begin, end - begin);
+    if (name == "base") {
+      slots.push_back(1);
+    } else if (name == "pingpong") {
+      slots.push_back(2);
+    } else if (name == "3slots") {
+      slots.push_back(3);
+    } else {
+      return invalid("compare", "--compare: '{}' is not one of base, pingpong, 3slots", name);
+    }
+    begin = end + 1;
+  }
+  if (slots.size() < 2) return invalid("compare", "--compare needs two runs or more");
+  return slots;
+}
+
+std::string label_of(int slots) {
+  return slots == 1 ? "base" : slots == 2 ? "ping-pong" : fmt::format("{}-slots", slots);
+}
+
+Status save(const std::string& folder, const std::string& name, const std::string& bytes) {
+  const std::string path = folder + "/" + name;
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  file.close();
+  if (!file) return Status{DEUCE_RUNTIME_ERROR, "out", path + ": cannot be written"};
+  return {};
+}
+
+class Output {
+ public:
+  explicit Output(const TraceOptions& options) : options_(options) {}
+
+  bool wants(const std::string& kind) const {
+    return options_.write.empty() ||
+           std::find(options_.write.begin(), options_.write.end(), kind) != options_.write.end();
+  }
+
+  Status write(const std::vector<trace::TraceFile>& files,
+               const std::vector<trace::Timeline>& runs) {
+    std::error_code error;
+    std::filesystem::create_directories(options_.out, error);
+    if (error) {
+      return Status{DEUCE_RUNTIME_ERROR, "out", options_.out + ": " + error.message()};
+    }
+    if (wants("records")) {
+      for (const trace::TraceFile& file : files) {
+        put(file.facts.label + ".deucetrace", trace::encode(file));
+      }
+    }
+    if (wants("perfetto")) {
+      put("trace.pftrace",
+          trace::perfetto_trace(
+              runs, options_.time == "cycles" ? trace::TimeUnit::cycles : trace::TimeUnit::ns));
+    }
+    if (wants("json")) put("trace.json", trace::chrome_trace(runs));
+    const std::string text = summary(runs);
+    if (wants("summary")) {
+      put("summary.txt", text);
+      fmt::print("{}", text);
+    }
+    if (status_.ok()) fmt::print("\nwritten to {}: {}\n", options_.out, names_);
+    return status_;
+  }
+
+ private:
+  void put(const std::string& name, const std::string& bytes) {
+    if (!status_.ok()) return;
+    status_ = save(options_.out, name, bytes);
+    names_ += (names_.empty() ? "" : " ") + name;
+  }
+
+  static std::string summary(const std::vector<trace::Timeline>& runs) {
+    std::string text;
+    std::vector<trace::Summary> summaries;
+    for (const trace::Timeline& run : runs) {
+      summaries.push_back(trace::summarize(run));
+      text += (text.empty() ? "" : "\n") + trace::text_of(run, summaries.back());
+    }
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      text += "\n" + trace::difference(runs[0], summaries[0], runs[i], summaries[i]);
+    }
+    return text;
+  }
+
+  const TraceOptions& options_;
+  Status status_;
+  std::string names_;
+};
+
+Result<ExitCode> trace(const TraceOptions& options) {
+  if (options.backend != "emulator") {
+    return unsupported("backend", "--backend {}: deuce trace records on the emulator only, so far",
+                       options.backend);
+  }
+  if (!options.compare.empty() && options.slots_given) {
+    return invalid("compare", "--compare and --score-slots exclude each other");
+  }
+  TraceSettings settings = options.settings;
+  emulator::CaseSpec& spec = settings.spec;
+  spec.bf16 = options.type == "bf16";
+  spec.kv_len.assign(static_cast<std::size_t>(options.batch), static_cast<int32_t>(options.kv_len));
+  spec.group = options.rows;
+  spec.q_len = options.q_len;
+  spec.causal = options.q_len > 1;
+  spec.seed = static_cast<uint64_t>(options.seed);
+  settings.level = options.level == "full" ? trace::Level::full : trace::Level::edges;
+  std::vector<int> slots{spec.score_slots};
+  if (!options.compare.empty()) {
+    const Result<std::vector<int>> compared = compared_slots(options.compare);
+    if (!compared.ok()) return compared.status();
+    slots = compared.value();
+  }
+  std::vector<trace::TraceFile> files;
+  std::vector<trace::Timeline> runs;
+  for (const int count : slots) {
+    spec.score_slots = count;
+    Result<trace::TraceFile> file = trace_on_emulator(settings, label_of(count));
+    if (!file.ok()) return file.status();
+    Result<trace::Timeline> run = trace::make_timeline(file.value());
+    if (!run.ok()) return run.status();
+    files.push_back(std::move(file.value()));
+    runs.push_back(std::move(run.value()));
+  }
+  const Status status = Output(options).write(files, runs);
+  if (!status.ok()) return status;
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Action& action) {
+  CLI::App& command =
+      *app.add_subcommand("trace", "Record a kernel's timeline and write pictures of it");
+  auto options = std::make_shared<TraceOptions>();
+  emulator::CaseSpec& spec = options->settings.spec;
+  command.add_option("--backend", options->backend, "where it runs: emulator; default emulator")
+      ->check(CLI::IsMember({"emulator", "hopper"}))
+      ->type_name("NAME");
+  command.add_option("--kernel", options->kernel, "which kernel; default blackwell")
+      ->check(CLI::IsMember({"blackwell"}))
+      ->type_name("NAME");
+  integer_option(command, "--head-dim", spec.head_dim, 1, "64 or 128; default 64");
+  command.add_option("--type", options->type, "bf16 or f16; default bf16")
+      ->check(CLI::IsMember({"bf16", "f16"}))
+      ->type_name("TYPE");
+  auto* slots = integer_option(command, "--score-slots", spec.score_slots, 1,
+                               "S tiles in flight, 1 to 3; default 2");
+  integer_option(command, "--row-replicas", spec.row_replicas, 1,
+                 "copies of the rows, 1, 2 or 4; default 1", 4);
+  command
+      .add_option("--compare", options->compare,
+                  "several runs side by side: base,pingpong (also 3slots)")
+      ->type_name("LIST");
+  integer_option(command, "--kv-len", options->kv_len, 1, "keys of each request; default 2048",
+                 1 << 20);
+  integer_option(command, "--batch", options->batch, 1, "requests; default 1", 1 << 12);
+  integer_option(command, "--rows", options->rows, 1, "query heads of the one KV head; default 16",
+                 128);
+  integer_option(command, "--q-len", options->q_len, 1,
+                 "new tokens of each request, causal; default 1", 1 << 10);
+  integer_option(command, "--page-size", spec.page_size, 0,
+                 "slots of a page, 0 = contiguous; default 0", 1 << 20);
+  integer_option(command, "--num-splits", spec.num_splits, 0,
+                 "parts of each item, 0 = as the work is cut; default 0", 256);
+  integer_option(command, "--blocks", options->settings.blocks, 1, "CTAs of the grid; default 1",
+                 64);
+  command.add_flag("--growing", spec.growing, "scores that grow: every block rescales O");
+  integer_option(command, "--seed", options->seed, 0, "of the content; default 1");
+  command
+      .add_option("--level", options->level,
+                  "edges (waits, issues, arrivals) or full (also inside softmax); default edges")
+      ->check(CLI::IsMember({"edges", "full"}))
+      ->type_name("NAME");
+  command
+      .add_option("--costs", options->settings.costs,
+                  "column of the timing model: low, best or high; default best")
+      ->check(CLI::IsMember({"low", "best", "high"}))
+      ->type_name("NAME");
+  integer_option(command, "--records", options->settings.capacity, 1,
+                 "kept of each warp, the first ones; default 65536", 1 << 24);
+  command.add_option("--time", options->time, "unit of trace.pftrace, ns or cycles; default ns")
+      ->check(CLI::IsMember({"ns", "cycles"}))
+      ->type_name("UNIT");
+  command.add_option("--write", options->write, "which files, separated by commas; default all")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"records", "perfetto", "json", "summary"}))
+      ->type_name("LIST");
+  command.add_option("--out", options->out, "folder, made if missing; default deuce-trace")
+      ->type_name("DIR");
+  command.footer(kExplanation);
+  command.callback([options, slots, &action] {
+    options->slots_given = slots->count() > 0;
+    action = [options] { return trace(*options); };
+  });
+}
+
+}  // namespace deuce::cli
