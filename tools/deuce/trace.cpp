@@ -7,8 +7,11 @@
 #include <memory>
 
 #include "command.h"
+#include "emulator/blackwell.h"
 #include "options.h"
 #include "record_trace.h"
+#include "trace/figures.h"
+#include "trace/page.h"
 #include "trace/perfetto.h"
 #include "trace/summary.h"
 
@@ -31,6 +34,9 @@ constexpr const char* kExplanation =
     "  perfetto   trace.pftrace, for ui.perfetto.dev\n"
     "  json       trace.json, for chrome://tracing\n"
     "  summary    summary.txt\n"
+    "  html       timeline.html, a page with zoom and hover that needs no network\n"
+    "  svg        timeline.svg, four steady KV blocks of every run on one axis\n"
+    "  residency, schedule, edges, phases   the figures of docs/tracing.md\n"
     "docs/tracing.md tells how to read them. Times of the emulator are simulated and say so.";
 
 /// "base" and "pingpong" of --compare, and other counts of slots as "3slots".
@@ -94,6 +100,7 @@ class Output {
               runs, options_.time == "cycles" ? trace::TimeUnit::cycles : trace::TimeUnit::ns));
     }
     if (wants("json")) put("trace.json", trace::chrome_trace(runs));
+    draw(runs);
     const std::string text = summary(runs);
     if (wants("summary")) {
       put("summary.txt", text);
@@ -104,6 +111,30 @@ class Output {
   }
 
  private:
+  void draw(const std::vector<trace::Timeline>& runs) {
+    if (wants("html")) put("timeline.html", trace::timeline_page(runs));
+    if (wants("svg")) put("timeline.svg", trace::timeline_svg(runs));
+    if (wants("residency")) put("residency.svg", trace::residency_svg(runs));
+    if (wants("schedule")) {
+      put("schedule.svg", trace::schedule_svg(runs));
+      put("schedule_to_scale.svg", trace::schedule_to_scale_svg(runs));
+    }
+    if (wants("edges")) {
+      const emulator::KernelSpec* kernel = kernel_of(runs.back().facts);
+      if (kernel != nullptr) {
+        put("edges.svg", trace::edges_svg(kernel->edges, kernel->roles, kernel->name));
+      }
+    }
+    if (wants("phases")) put("phases.svg", trace::phases_svg());
+  }
+
+  const emulator::KernelSpec* kernel_of(const trace::Facts& facts) const {
+    return emulator::blackwell_spec({.head_dim = facts.head_dim,
+                                     .score_slots = facts.score_slots,
+                                     .bf16 = options_.type == "bf16",
+                                     .row_replicas = facts.row_replicas});
+  }
+
   void put(const std::string& name, const std::string& bytes) {
     if (!status_.ok()) return;
     status_ = save(options_.out, name, bytes);
@@ -224,7 +255,8 @@ void add_trace(CLI::App& app, Action& action) {
       ->type_name("UNIT");
   command.add_option("--write", options->write, "which files, separated by commas; default all")
       ->delimiter(',')
-      ->check(CLI::IsMember({"records", "perfetto", "json", "summary"}))
+      ->check(CLI::IsMember({"records", "perfetto", "json", "summary", "html", "svg", "residency",
+                             "schedule", "edges", "phases"}))
       ->type_name("LIST");
   command.add_option("--out", options->out, "folder, made if missing; default deuce-trace")
       ->type_name("DIR");
