@@ -221,6 +221,9 @@ std::string_view color_of(Event event) {
     case Event::mma_issue_PV:
     case Event::pipe_PV: return "pv";
     case Event::sm_compute: return "sm";
+    case Event::sm_load:
+    case Event::sm_max:
+    case Event::sm_exp:
     case Event::sm_row_sum: return "sum";
     case Event::tma_issue_K:
     case Event::tma_issue_V:
