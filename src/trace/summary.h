@@ -31,10 +31,10 @@ struct EdgeWait {
 };
 
 struct Summary {
-  int blocks = 0;                 // KV blocks, all CTAs together
-  double median = 0, p95 = 0;     // cycles between the starts of neighbouring blocks
-  double first = 0, last = 0;     // of the first and of the last pair
-  double overlap = 0;             // share of QK(c + 1) inside sm_compute(c)
+  int blocks = 0;              // KV blocks, all CTAs together
+  double median = 0, p95 = 0;  // cycles between the starts of neighbouring blocks
+  double first = 0, last = 0;  // of the first and of the last pair
+  double overlap = 0;  // share of QK inside an earlier block's sm_compute, after the first slots
   bool overlap_is_bound = false;  // no unit showed when QK ran: an upper bound
   uint64_t rescales = 0;
   std::vector<EventTotal> events;

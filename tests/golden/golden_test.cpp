@@ -35,7 +35,8 @@ TEST_P(HelpPage, FitsATerminal) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Commands, HelpPage, testing::Values("", "run", "bench", "check", "info"),
+INSTANTIATE_TEST_SUITE_P(Commands, HelpPage,
+                         testing::Values("", "run", "bench", "check", "trace", "info"),
                          [](const auto& page) {
                            const std::string command = page.param;
                            return command.empty() ? std::string("deuce") : command;
@@ -48,7 +49,7 @@ struct UsageError {
 void PrintTo(const UsageError& error, std::ostream* out) { *out << error.arguments; }
 
 const UsageError kErrors[] = {
-    {"", "deuce: a command is needed: run, bench, check or info (deuce --help)"},
+    {"", "deuce: a command is needed: run, bench, check, trace or info (deuce --help)"},
     {"walk", "deuce: The following argument was not expected: walk (deuce --help)"},
     {"run", "deuce run: FILE is required (deuce run --help)"},
     {"run a.safetensors b.safetensors",
@@ -101,6 +102,13 @@ const UsageError kErrors[] = {
      "deuce bench: --preset and --q-heads, --kv-heads, --head-dim exclude each other"},
     {"bench --case a --kv-len 8", "deuce bench: --case and --batch, --kv-len exclude each other"},
     {"bench --case a", "deuce bench: data/decode_batches.json: cannot be opened"},
+    {"trace --backend hopper",
+     "deuce trace: --backend hopper: deuce trace records on the emulator only, so far"},
+    {"trace --compare base", "deuce trace: --compare needs two runs or more"},
+    {"trace --compare base,ping",
+     "deuce trace: --compare: 'ping' is not one of base, pingpong, 3slots"},
+    {"trace --compare base,pingpong --score-slots 3",
+     "deuce trace: --compare and --score-slots exclude each other"},
     {"bench --dtype int8",
      "deuce bench: --dtype: 'int8' is not one of f32, f16, bf16, e4m3, e5m2 (deuce bench --help)"},
     {"bench --seconds 0", "deuce bench: --seconds: '0' is not above 0 (deuce bench --help)"},

@@ -21,6 +21,16 @@ emulator::RunResult run_once(const TraceSettings& settings, trace::Recorder* rec
   return run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
 }
 
+/// What the kernel, or this build of it, does not take.
+Status refuse(const emulator::CaseSpec& spec) {
+  Status bad = check_blackwell(emulator::DecodeCase(spec).problem());
+  if (!bad.ok()) return bad;
+  return emulator::check_compiled({.head_dim = spec.head_dim,
+                                   .score_slots = spec.score_slots,
+                                   .bf16 = spec.bf16,
+                                   .row_replicas = spec.row_replicas});
+}
+
 std::string problem_text(const TraceSettings& settings) {
   const emulator::CaseSpec& spec = settings.spec;
   return fmt::format("head dim {}, {}, {} request{} of {} keys, {} rows, {} CTA{}", spec.head_dim,
@@ -34,6 +44,8 @@ std::string problem_text(const TraceSettings& settings) {
 Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings,
                                            const std::string& label) {
   const emulator::CaseSpec& spec = settings.spec;
+  const Status refusal = refuse(spec);
+  if (!refusal.ok()) return refusal;
   trace::Recorder recorder(settings.level, settings.capacity);
   const emulator::RunResult traced = run_once(settings, &recorder);
   const emulator::RunResult plain = run_once(settings, nullptr);

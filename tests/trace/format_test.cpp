@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace format byte by byte, the bounded slices, and how the reader answers to damage.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "trace/timeline.h"
+#include "trace/trace_file.h"
+
+namespace deuce::trace {
+namespace {
+
+/// One warp with one wait of slot 3 for the phase before the first, and one value.
+TraceFile small_trace() {
+  TraceFile trace;
+  trace.facts.clock_hz = 1e9;
+  Recorder recorder(Level::edges, 8);
+  Slice& slice = recorder.slice(0, Agent::warp, 14, static_cast<int>(Role::load));
+  slice.add(0x1'0000'0100, pack(Kind::begin, Event::tma_wait, 3, -1, 7));
+  slice.add(0x1'0000'0120, pack(Kind::end, Event::tma_wait, 0, 0, 0));
+  slice.add(0x1'0000'0121, pack_value(Event::work_item, 0x123456));
+  slice.header.begin.clock = 0x1'0000'0000;
+  trace.slices = recorder.take();
+  return trace;
+}
+
+TEST(TraceFormat, ARecordIsKindEventSlotParityBlock) {
+  EXPECT_EQ(pack(Kind::begin, Event::tma_wait, 3, -1, 7), 0x041c0007U);
+  EXPECT_EQ(pack(Kind::instant, Event::arrive_po_ready, 1, 2, 0x3ffff), 0x990bffffU);
+  EXPECT_EQ(pack_value(Event::work_item, 0x123456), 0xc2123456U);
+  const uint32_t word = pack(Kind::end, Event::sm_compute, 31, 5, 123456);
+  EXPECT_EQ(kind_of(word), Kind::end);
+  EXPECT_EQ(event_of(word), Event::sm_compute);
+  EXPECT_EQ(slot_of(word), 31);
+  EXPECT_EQ(parity_of(word), 1);
+  EXPECT_EQ(block_of(word), 123456);
+}
+
+TEST(TraceFormat, EventIdsAreThoseOfEarlierFiles) {
+  EXPECT_EQ(static_cast<int>(Event::tma_wait), 4);
+  EXPECT_EQ(static_cast<int>(Event::mma_issue_QK), 15);
+  EXPECT_EQ(static_cast<int>(Event::sm_compute), 22);
+  EXPECT_EQ(static_cast<int>(Event::arrive_po_ready), 25);
+  EXPECT_EQ(static_cast<int>(Event::pipe_PV), 53);
+  EXPECT_EQ(static_cast<int>(Event::sm_exp), 57);
+}
+
+TEST(TraceFormat, AHeaderHasItsFieldsWhereADeviceWritesThem) {
+  const std::string bytes = encode(small_trace());
+  const std::size_t at = bytes.size() - 3 * sizeof(Record) - sizeof(SliceHeader);
+  const auto byte = [&](std::size_t offset) {
+    return static_cast<unsigned char>(bytes[at + offset]);
+  };
+  EXPECT_EQ(bytes.substr(at, 4), "DucT");
+  EXPECT_EQ(byte(4), 1);  // version
+  EXPECT_EQ(byte(6), 0);  // a warp
+  EXPECT_EQ(byte(7), static_cast<int>(Role::load));
+  EXPECT_EQ(byte(14), 14);  // warp 14
+  EXPECT_EQ(byte(16), 8);   // capacity
+  EXPECT_EQ(byte(20), 3);   // wanted
+  EXPECT_EQ(byte(36), 1);   // high word of the first anchor's clock
+  EXPECT_EQ(bytes.substr(0, 8), "DEUCETRC");
+}
+
+TEST(TraceFormat, AFileReadsAsItWasWritten) {
+  const TraceFile trace = small_trace();
+  const Result<TraceFile> read = decode_trace(encode(trace), "t");
+  ASSERT_TRUE(read.ok()) << read.status().sentence();
+  EXPECT_EQ(encode(read.value()), encode(trace));
+}
+
+TEST(TraceFormat, EveryShorterFileIsRefused) {
+  const std::string bytes = encode(small_trace());
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(decode_trace(bytes.substr(0, length), "t").ok()) << length;
+  }
+  EXPECT_FALSE(decode_trace(bytes + "x", "t").ok());
+}
+
+TEST(TraceFormat, AnotherVersionIsRefused) {
+  TraceFile trace = small_trace();
+  trace.slices[0].header.version = 2;
+  const Result<TraceFile> read = decode_trace(encode(trace), "old.deucetrace");
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.status().sentence(), "old.deucetrace: a slice has a header of another kind");
+}
+
+TEST(TraceRecorder, AFullSliceKeepsTheFirstRecordsAndCountsTheOthers) {
+  Recorder recorder(Level::edges, 2);
+  Slice& slice = recorder.slice(0, Agent::warp, 0);
+  for (uint32_t i = 0; i < 5; ++i) slice.add(i, pack(Kind::instant, Event::fault, 0, 0, 0));
+  ASSERT_EQ(slice.records.size(), 2U);
+  EXPECT_EQ(slice.records[1].clock, 1U);
+  EXPECT_EQ(slice.header.wanted, 5U);
+  EXPECT_EQ(slice.dropped(), 3U);
+}
+
+TEST(TraceTimeline, ClocksUnwrapAndAProducersFirstPhaseIsMinusOne) {
+  TraceFile trace = small_trace();
+  trace.slices[0].records[0].clock = 0xfffffff0;
+  trace.slices[0].records[1].clock = 0x00000010;
+  trace.slices[0].records[2].clock = 0x00000011;
+  const Result<Timeline> made = make_timeline(trace);
+  ASSERT_TRUE(made.ok()) << made.status().sentence();
+  const Range& wait = made.value().tracks[0].ranges[0];
+  EXPECT_EQ(wait.end - wait.begin, 32);
+  EXPECT_EQ(wait.phase, -1);
+  EXPECT_EQ(wait.block, 7);
+  EXPECT_EQ(made.value().tracks[0].samples[0].value, 0x123456U);
+}
+
+TEST(TraceTimeline, BlocksUnwrapPastTheirEighteenBits) {
+  TraceFile trace;
+  trace.facts.clock_hz = 1e9;
+  Recorder recorder(Level::edges, 8);
+  Slice& slice = recorder.slice(0, Agent::warp, 0, static_cast<int>(Role::softmax));
+  for (const int block : {100000, 200000, 300000}) {
+    slice.add(static_cast<uint64_t>(block), pack(Kind::begin, Event::sm_compute, 0, 0, block));
+    slice.add(static_cast<uint64_t>(block), pack(Kind::end, Event::sm_compute, 0, 0, block));
+  }
+  trace.slices = recorder.take();
+  const Result<Timeline> made = make_timeline(trace);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made.value().tracks[0].ranges[2].block, 300000);
+}
+
+TEST(TraceTimeline, RangesThatDoNotNestAreRefused) {
+  TraceFile trace = small_trace();
+  trace.slices[0].records[1].word = pack(Kind::end, Event::tma_issue_K, 0, 0, 0);
+  const Result<Timeline> made = make_timeline(trace);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.status().sentence(),
+            "load warp 0: tma_issue ends, which is not the innermost open range");
+}
+
+TEST(TraceTimeline, AParityThatContradictsTheCountIsRefused) {
+  TraceFile trace = small_trace();
+  Slice& slice = trace.slices[0];
+  slice.header.wanted = 5;
+  slice.records.push_back({0x130, pack(Kind::begin, Event::tma_wait, 3, -1, 8)});  // 0 is expected
+  slice.records.push_back({0x140, pack(Kind::end, Event::tma_wait, 0, 0, 0)});
+  EXPECT_FALSE(make_timeline(trace).ok());
+}
+
+}  // namespace
+}  // namespace deuce::trace
