@@ -117,9 +117,8 @@ class Picture {
       const EventInfo& row = info(range.event);
       svg_.cell(from, y_ + inset, to - from, kRow - 2 * inset, color_of(range.event),
                 fitting(range, to - from),
-                fmt::format("{} block {} slot {} parity {}: {:.0f} cycles from {:.0f}", row.name,
-                            range.block, range.slot, range.phase & 1, range.end - range.begin,
-                            range.begin));
+                fmt::format("{}, block {}, slot {}, {:.0f} cycles", row.name, range.block,
+                            range.slot, range.end - range.begin));
     }
   }
   /// The words of a range, or its block alone where they would not fit. An issued PV keeps its

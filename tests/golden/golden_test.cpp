@@ -102,8 +102,6 @@ const UsageError kErrors[] = {
      "deuce bench: --preset and --q-heads, --kv-heads, --head-dim exclude each other"},
     {"bench --case a --kv-len 8", "deuce bench: --case and --batch, --kv-len exclude each other"},
     {"bench --case a", "deuce bench: data/decode_batches.json: cannot be opened"},
-    {"trace --backend hopper",
-     "deuce trace: --backend hopper: deuce trace records on the emulator only, so far"},
     {"trace --compare base", "deuce trace: --compare needs two runs or more"},
     {"trace --compare base,ping",
      "deuce trace: --compare: 'ping' is not one of base, pingpong, 3slots"},

@@ -240,7 +240,7 @@ void add_trace(CLI::App& app, Action& action) {
   integer_option(command, "--seed", options->seed, 0, "of the content; default 1");
   command
       .add_option("--level", options->level,
-                  "edges (waits, issues, arrivals) or full (also inside softmax); default edges")
+                  "edges (waits, issues, arrivals), full (also in softmax); default edges")
       ->check(CLI::IsMember({"edges", "full"}))
       ->type_name("NAME");
   command
