@@ -244,8 +244,8 @@ class Block {
   };
   std::vector<Stream> streams_;
   double pipe_free_ = 0;
-  bool last_from_tensor_ = false;                // the MMA issued last is TS
-  struct PipeRange {  // of MMAs that ran without a gap for one KV block
+  bool last_from_tensor_ = false;  // the MMA issued last is TS
+  struct PipeRange {               // of MMAs that ran without a gap for one KV block
     trace::At at{trace::Event::pipe_QK, 0, 0, 0};
     double begin = 0, end = -1;
   } pipe_range_;

@@ -181,7 +181,7 @@ class Refusals(unittest.TestCase):
         for arguments, sentence in (
                 ("--backend hopper", "--backend hopper: deuce trace records on the emulator only, so far"),
                 ("--score-slots 4", "score_slots is 4: blackwell takes 0 to 3"),
-                ("--head-dim 96", "head_dim_qk is 96: blackwell takes 64 or 128"),
+                ("--head-dim 96", "head_dim_qk is 96, head_dim_v 96: blackwell takes 64 or 128, equal for both"),
                 ("--page-size 4", "page_size is 4: blackwell needs 8 or more (cpu takes any)")):
             run = subprocess.run([TOOL, "trace", *arguments.split()], capture_output=True, text=True, check=False)
             self.assertEqual((run.returncode, run.stderr), (3, f"deuce trace: {sentence}\n"))
