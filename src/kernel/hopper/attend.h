@@ -42,6 +42,10 @@ class Attend {
       int index = warp_ / kConfig.row_groups - turn_;
       index += index < 0 ? kConfig.streams : 0;
       stream_.reset();
+      if constexpr (Machine::kTraces) {
+        machine_.trace_begin({Event::work_item});
+        machine_.trace_value(Event::work_item, static_cast<uint32_t>(piece.request));
+      }
       attend(piece, index);
       turn_ = (turn_ + piece.tiles) % kConfig.streams;
       more = schedule.next(next);
@@ -49,7 +53,12 @@ class Attend {
       sync();                 // the states of the piece before have been read
       publish(piece, index);
       sync();
+      if constexpr (Machine::kTraces) machine_.trace_begin({Event::merge_combine});
       merge.take(piece, schedule);
+      if constexpr (Machine::kTraces) {
+        machine_.trace_end({Event::merge_combine});
+        machine_.trace_end({Event::work_item});
+      }
     }
   }
 
@@ -93,14 +102,26 @@ class Attend {
     visible_.all = {last.first, first.last};
   }
 
+  /// Of the tile at the cursor: its number in this CTA.
+  DEUCE_DEVICE trace::At here(Event event) const {
+    return {event, slot_, lap_, lap_ * kConfig.stages + slot_};
+  }
+
   DEUCE_DEVICE void attend(const Piece& piece, int index) {
     DEUCE_ROLLED
     for (int32_t tile = index; tile < piece.tiles; tile += kConfig.streams) {
       const int32_t position = piece.shape.grid_begin + (piece.tile + tile) * kTileTokens;
+      if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::wait_K));
       machine_.wait(shared_.k_arrived[slot_], lap_);
+      if constexpr (Machine::kTraces) {
+        machine_.trace_end({Event::wait_K});
+        machine_.trace_begin(here(Event::wait_V));
+      }
       machine_.wait(shared_.v_arrived[slot_], lap_);
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::wait_V});
       if (live_) attend_tile(position);
       machine_.sync_warp();
+      if constexpr (Machine::kTraces) machine_.trace_instant(here(Event::arrive_kv_released));
       if (machine_.elect()) machine_.arrive(shared_.kv_released[slot_]);
       slot_ += kConfig.streams;
       if (slot_ >= kConfig.stages) {
@@ -113,7 +134,12 @@ class Attend {
   DEUCE_DEVICE void attend_tile(int32_t position) {
     const bool masked = position < visible_.all.first || position + kTileTokens > visible_.all.last;
     Scores s;
+    if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::mma_issue_QK));
     stream_.multiply_keys(shared_.k[slot_], layout_, s);
+    if constexpr (Machine::kTraces) {
+      machine_.trace_end({Event::mma_issue_QK});
+      machine_.trace_begin(here(Event::sm_compute));
+    }
     if (machine_.load_shared(shared_.poisoned[slot_]) != 0) stream_.poison();
     float scale[2] = {scale_[0], scale_[1]};
     if (params_.softcap > 0) {
@@ -125,7 +151,12 @@ class Attend {
       stream_.clear_values(shared_.v[slot_], layout_, visible_.some, position);
     }
     stream_.softmax(s, scale);
+    if constexpr (Machine::kTraces) {
+      machine_.trace_end({Event::sm_compute});
+      machine_.trace_begin(here(Event::mma_issue_PV));
+    }
     stream_.multiply_values(shared_.v[slot_], layout_, s);
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_issue_PV});
   }
 
   Machine& machine_;

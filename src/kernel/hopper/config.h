@@ -8,8 +8,11 @@
 
 #include "kernel/edges.h"
 #include "kernel/numbers.h"
+#include "trace/event.h"
 
 namespace deuce::hopper {
+
+using trace::Event;
 
 /// Element of the KV cache. A 16-bit cache has the type of q; with e4m3, q is converted to half.
 enum class Element : uint8_t { bf16, half, e4m3 };

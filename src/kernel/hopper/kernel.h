@@ -16,6 +16,10 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
                 "a warp must see every lap of its slots, or parity cannot tell them apart");
   static_assert(sizeof(SharedStorage<kConfig>) <= 232448, "more than an SM's shared memory");
   auto& shared = machine.template shared<SharedStorage<kConfig>>();
+  if constexpr (Machine::kTraces) {
+    machine.trace_begin({Event::warp_lifetime});
+    machine.trace_begin({Event::prologue});
+  }
   const int warp = machine.warp();
   if (warp < 2 && machine.elect()) machine.prefetch_map(warp == 0 ? params.k_map : params.v_map);
   if (warp == 0 && machine.elect()) {
@@ -28,6 +32,7 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
   }
   Schedule<kConfig, Machine> schedule(machine, params);
   machine.sync_block();
+  if constexpr (Machine::kTraces) machine.trace_end({Event::prologue});
   if (warp < kConfig.load_warps()) {
     if constexpr (kConfig.moves_registers()) machine.template shrink_registers<72>();
     if (warp < 2) Load<kConfig, Machine>(machine, shared, params, warp == 1).run(schedule);
@@ -36,6 +41,7 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
     if constexpr (kConfig.moves_registers()) machine.template grow_registers<216>();
     Attend<kConfig, Machine>(machine, shared, params, warp - kConfig.load_warps()).run(schedule);
   }
+  if constexpr (Machine::kTraces) machine.trace_end({Event::warp_lifetime});
 }
 
 }  // namespace deuce::hopper

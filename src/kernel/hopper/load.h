@@ -29,10 +29,17 @@ class Load {
       DEUCE_ROLLED
       for (int32_t tile = 0; tile < piece.tiles; ++tile) {
         const int slot = ring_.slot();
+        if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::tma_wait));
         machine_.wait(shared_.kv_released[slot], ring_.phase());
+        if constexpr (Machine::kTraces) {
+          machine_.trace_end({Event::tma_wait});
+          machine_.trace_begin(here(is_v_ ? Event::tma_issue_V : Event::tma_issue_K));
+        }
         issue_tile(piece.shape.grid_begin + (piece.tile + tile) * kTileTokens,
                    is_v_ ? params_.v_map : params_.k_map, is_v_ ? shared_.v[slot] : shared_.k[slot],
                    is_v_ ? shared_.v_arrived[slot] : shared_.k_arrived[slot]);
+        if constexpr (Machine::kTraces)
+          machine_.trace_end({is_v_ ? Event::tma_issue_V : Event::tma_issue_K});
         ring_.advance();
         if (is_v_ && tile == 0) prefetch_queries<kConfig>(machine_, params_, piece);
       }
@@ -40,6 +47,12 @@ class Load {
   }
 
  private:
+  /// Of the tile at the cursor: its number in this CTA.
+  DEUCE_DEVICE trace::At here(Event event) const {
+    const int tile = (ring_.phase() + 1) * kConfig.stages + ring_.slot();
+    return {event, ring_.slot(), ring_.phase(), tile};
+  }
+
   DEUCE_DEVICE void enter(const Piece& piece) {
     head_ = piece.head;
     request_ = piece.request;
