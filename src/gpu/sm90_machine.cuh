@@ -223,6 +223,7 @@ class TracedSm90Machine {
   DEUCE_DEVICE void at_block(int) const {}
 
   // --- trace ---
+  DEUCE_DEVICE const Tracer& tracer() const { return tracer_; }
   DEUCE_DEVICE void trace_begin(trace::At at) { record(trace::Kind::begin, at); }
   DEUCE_DEVICE void trace_end(trace::At at) { record(trace::Kind::end, at); }
   DEUCE_DEVICE void trace_instant(trace::At at) { record(trace::Kind::instant, at); }

@@ -38,7 +38,7 @@ bool is_main(const Timeline& run, const Track& track) {
   if (track.role == Role::schedule || track.role == Role::load_q || track.role == Role::epilogue) {
     return false;
   }
-  return &track == find_warp(run, track.role);
+  return track.role == Role::attend || &track == find_warp(run, track.role);
 }
 
 /// Place among the rows of a CTA: as data flow, units behind the warp that feeds them.

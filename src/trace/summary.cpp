@@ -221,9 +221,11 @@ std::string text_of(const Timeline& timeline, const Summary& summary) {
   out += fmt::format(
       "memory      {:.1f} bytes of K and V per cycle and CTA; {} rescales of O by a warp\n",
       summary.median > 0 ? bytes / summary.median : 0, summary.rescales);
-  out += fmt::format("overlap     {:.0f} % of QK runs inside sm_compute of an earlier block{}\n",
-                     100 * summary.overlap,
-                     summary.overlap_is_bound ? " (an upper bound: issue to S seen)" : "");
+  if (facts.kernel == "blackwell") {
+    out += fmt::format("overlap     {:.0f} % of QK runs inside sm_compute of an earlier block{}\n",
+                       100 * summary.overlap,
+                       summary.overlap_is_bound ? " (an upper bound: issue to S seen)" : "");
+  }
   out += fmt::format("records     level {}, {} dropped, {}\n",
                      facts.level == Level::full ? "full" : "edges", timeline.dropped,
                      facts.untraced_cycles > 0

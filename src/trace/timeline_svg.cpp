@@ -30,7 +30,9 @@ bool is_container(Event event) {
 
 std::vector<Range> softmax_of(const Timeline& run) {
   std::vector<Range> blocks;
-  if (const Track* softmax = find_warp(run, Role::softmax)) {
+  const Track* softmax = find_warp(run, Role::softmax);
+  if (softmax == nullptr) softmax = find_warp(run, Role::attend);
+  if (softmax != nullptr) {
     for (const Range& range : softmax->ranges) {
       if (range.event == Event::sm_compute) blocks.push_back(range);
     }
@@ -81,6 +83,7 @@ class Picture {
     row(find_agent(run, Agent::tensor_pipe), "tensor pipe");
     row(find_warp(run, Role::softmax), "softmax");
     if (!two_rows) row(find_warp(run, Role::correction), "correction");
+    for (int n = 0; n < 4; ++n) row(find_warp(run, Role::attend, n), "attend");
     const double top = y_;
     for (const auto& [track, name] : rows) {
       svg_.rect(kLeft, y_, kWidth - kLeft - kRight, kRow, "band");

@@ -179,7 +179,9 @@ class Pictures(RecordedCase):
 class Refusals(unittest.TestCase):
     def test_what_cannot_be_traced_is_refused_by_name(self):
         for arguments, sentence in (
-                ("--backend hopper", "--backend hopper: deuce trace records on the emulator only, so far"),
+                ("--backend hopper --score-slots 2",
+                 "--backend hopper: the kernel has one score slot, so --compare and --score-slots are refused"),
+                ("--backend hopper --level full", "--backend hopper: compiled is --level edges"),
                 ("--score-slots 4", "score_slots is 4: blackwell takes 0 to 3"),
                 ("--head-dim 96", "head_dim_qk is 96, head_dim_v 96: blackwell takes 64 or 128, equal for both"),
                 ("--page-size 4", "page_size is 4: blackwell needs 8 or more (cpu takes any)")):

@@ -5,6 +5,11 @@
 #include <algorithm>
 
 #include "emulator/blackwell.h"
+#include "emulator/memory_ranges.h"
+#ifdef DEUCE_HAS_HOPPER
+#include "gpu/hopper_trace.h"
+#include "kernel/hopper/config.h"
+#endif
 
 namespace deuce::cli {
 namespace {
@@ -40,6 +45,47 @@ std::string problem_text(const TraceSettings& settings) {
 }
 
 }  // namespace
+
+#ifdef DEUCE_HAS_HOPPER
+Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings) {
+  emulator::CaseSpec spec = settings.spec;
+  spec.score_slots = 0;
+  spec.row_replicas = 0;
+  emulator::DecodeCase decode(spec);
+  decode.problem().backend = Backend::hopper;
+  std::vector<hopper::HostArray> arrays;
+  for (const emulator::GlobalRange& range :
+       emulator::memory_ranges(decode.problem(), decode.call())) {
+    arrays.push_back({range.base, range.bytes});
+  }
+  Result<hopper::TracedRun> run =
+      hopper::run_traced(decode.problem(), decode.call(), arrays, settings.capacity);
+  if (!run.ok()) return run.status();
+  hopper::TracedRun& result = run.value();
+  trace::TraceFile file;
+  file.facts = {.label = "hopper",
+                .kernel = "hopper",
+                .problem = problem_text(settings),
+                .chip = result.device,
+                .simulated = false,
+                .clock_hz = result.clock_hz,
+                .level = trace::Level::edges,
+                .head_dim = spec.head_dim,
+                .rows = spec.group * spec.q_len,
+                .score_slots = 1,
+                .kv_block = hopper::kTileTokens,
+                .seed = spec.seed,
+                .costs = {},
+                .cycles = result.traced_seconds * result.clock_hz,
+                .untraced_cycles = result.untraced_seconds * result.clock_hz};
+  file.slices = std::move(result.slices);
+  return file;
+}
+#else
+Result<trace::TraceFile> trace_on_hopper(const TraceSettings&) {
+  return unsupported("backend", "--backend hopper: this build has no GPU kernels");
+}
+#endif
 
 Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings,
                                            const std::string& label) {

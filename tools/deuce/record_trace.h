@@ -18,6 +18,9 @@ struct TraceSettings {
   std::string costs = "best";   // column of the timing model: low, best or high
 };
 
+/// The Hopper kernel on the first device; NO_DEVICE without one. Times are measured.
+Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings);
+
 /// The Blackwell kernel on the emulator, in virtual time.
 Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings, const std::string& label);
 

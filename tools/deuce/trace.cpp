@@ -24,7 +24,7 @@ struct TraceOptions {
   std::string compare, time = "ns", out = "deuce-trace";
   std::vector<std::string> write;
   int64_t kv_len = 2048, seed = 1;
-  int32_t rows = 16, batch = 1, q_len = 1;
+  int32_t rows = 16, batch = 1, q_len = 1, ctas = 4;
   bool slots_given = false;
 };
 
@@ -159,10 +159,26 @@ class Output {
   std::string names_;
 };
 
+/// A picture of 132 CTAs helps nobody.
+void keep_blocks(trace::TraceFile& file, int count) {
+  const std::size_t all = file.slices.size();
+  std::erase_if(file.slices, [&](const trace::Slice& slice) {
+    return slice.header.cta >= static_cast<uint32_t>(count);
+  });
+  if (file.slices.size() < all) {
+    file.facts.problem += fmt::format("; the first {} CTAs shown", count);
+  }
+}
+
 Result<ExitCode> trace(const TraceOptions& options) {
-  if (options.backend != "emulator") {
-    return unsupported("backend", "--backend {}: deuce trace records on the emulator only, so far",
-                       options.backend);
+  const bool on_hopper = options.backend == "hopper";
+  if (on_hopper && (!options.compare.empty() || options.slots_given)) {
+    return unsupported("score_slots",
+                       "--backend hopper: the kernel has one score slot, so --compare and "
+                       "--score-slots are refused");
+  }
+  if (on_hopper && options.level == "full") {
+    return unsupported("level", "--backend hopper: compiled is --level edges");
   }
   if (!options.compare.empty() && options.slots_given) {
     return invalid("compare", "--compare and --score-slots exclude each other");
@@ -186,8 +202,10 @@ Result<ExitCode> trace(const TraceOptions& options) {
   std::vector<trace::Timeline> runs;
   for (const int count : slots) {
     spec.score_slots = count;
-    Result<trace::TraceFile> file = trace_on_emulator(settings, label_of(count));
+    Result<trace::TraceFile> file =
+        on_hopper ? trace_on_hopper(settings) : trace_on_emulator(settings, label_of(count));
     if (!file.ok()) return file.status();
+    keep_blocks(file.value(), options.ctas);
     Result<trace::Timeline> run = trace::make_timeline(file.value());
     if (!run.ok()) return run.status();
     files.push_back(std::move(file.value()));
@@ -205,10 +223,12 @@ void add_trace(CLI::App& app, Action& action) {
       *app.add_subcommand("trace", "Record a kernel's timeline and write pictures of it");
   auto options = std::make_shared<TraceOptions>();
   emulator::CaseSpec& spec = options->settings.spec;
-  command.add_option("--backend", options->backend, "where it runs: emulator; default emulator")
+  command
+      .add_option("--backend", options->backend,
+                  "emulator (simulated) or hopper (measured); default emulator")
       ->check(CLI::IsMember({"emulator", "hopper"}))
       ->type_name("NAME");
-  command.add_option("--kernel", options->kernel, "which kernel; default blackwell")
+  command.add_option("--kernel", options->kernel, "of the emulator; default blackwell")
       ->check(CLI::IsMember({"blackwell"}))
       ->type_name("NAME");
   integer_option(command, "--head-dim", spec.head_dim, 1, "64 or 128; default 64");
@@ -226,8 +246,7 @@ void add_trace(CLI::App& app, Action& action) {
   integer_option(command, "--kv-len", options->kv_len, 1, "keys of each request; default 2048",
                  1 << 20);
   integer_option(command, "--batch", options->batch, 1, "requests; default 1", 1 << 12);
-  integer_option(command, "--rows", options->rows, 1, "query heads of the one KV head; default 16",
-                 128);
+  integer_option(command, "--rows", options->rows, 1, "query heads of a KV head; default 16", 128);
   integer_option(command, "--q-len", options->q_len, 1,
                  "new tokens of each request, causal; default 1", 1 << 10);
   integer_option(command, "--page-size", spec.page_size, 0,
@@ -236,6 +255,9 @@ void add_trace(CLI::App& app, Action& action) {
                  "parts of each item, 0 = as the work is cut; default 0", 256);
   integer_option(command, "--blocks", options->settings.blocks, 1, "CTAs of the grid; default 1",
                  64);
+  integer_option(command, "--kv-heads", spec.kv_heads, 1, "of the cache; default 1", 1 << 10);
+  integer_option(command, "--ctas", options->ctas, 1, "that are kept of the run; default 4",
+                 1 << 16);
   command.add_flag("--growing", spec.growing, "scores that grow: every block rescales O");
   integer_option(command, "--seed", options->seed, 0, "of the content; default 1");
   command

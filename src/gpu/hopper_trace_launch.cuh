@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The __global__ function around the portable Hopper kernel with a tracer on its machine. Included
+// by kernels/hopper_trace_*.cu.
+#pragma once
+
+#include "gpu/device_tracer.cuh"
+#include "gpu/hopper_traced_kernels.h"
+#include "gpu/sm90_machine.cuh"
+#include "kernel/hopper/kernel.h"
+
+namespace deuce::hopper {
+
+template <int kShape>
+__global__ void __launch_bounds__(kShapes[kShape].threads(), 1)
+    decode_traced(const __grid_constant__ Params params,
+                  const __grid_constant__ trace::Buffer buffer) {
+  using Tracer = DeviceTracer<trace::Level::edges>;
+  constexpr Config kConfig = kShapes[kShape];
+  const Tracer tracer(buffer, threadIdx.x, kConfig.threads(), blockIdx.x);
+  tracer.open(buffer);
+  TracedSm90Machine<Tracer> machine(threadIdx.x, blockIdx.x, gridDim.x, tracer);
+  decode_kernel<kConfig>(machine, params);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const Role role = warp < 2 ? Role::load : warp < kConfig.load_warps() ? Role::idle : Role::attend;
+  machine.tracer().close(buffer, threadIdx.x, blockIdx.x, role);
+}
+
+template <int kShape>
+cudaError_t prepare_traced() {
+  return cudaFuncSetAttribute(decode_traced<kShape>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              sizeof(SharedStorage<kShapes[kShape]>));
+}
+
+template <int kShape>
+cudaError_t launch_traced(const Params& params, const LaunchOptions& options,
+                          const trace::Buffer& buffer) {
+  constexpr Config kConfig = kShapes[kShape];
+  decode_traced<kShape>
+      <<<options.workers, kConfig.threads(), sizeof(SharedStorage<kConfig>), options.stream>>>(
+          params, buffer);
+  return cudaGetLastError();
+}
+
+}  // namespace deuce::hopper
