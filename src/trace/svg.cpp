@@ -76,7 +76,8 @@ void Svg::cell(double x, double y, double width, double height, std::string_view
                std::string_view words, const std::string& tip) {
   rect(x, y, width, height, kind, tip);
   if (!words.empty() && text_width(words) <= width - 2) {
-    text(x + width / 2, y + height / 2 + 4, words, "c");
+    // Pale fills follow the theme, so their words must too.
+    text(x + width / 2, y + height / 2 + 4, words, kind == "wait" ? "m" : "c");
   }
 }
 

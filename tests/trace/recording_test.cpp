@@ -104,6 +104,24 @@ TEST_P(Recording, EveryWaitThatNeedsAnArrivalHasAnArrowThatPointsForward) {
   }
 }
 
+TEST_P(Recording, AnArrowStartsAtTheLastArrivalOfItsPhase) {
+  const Timeline timeline = record(long_case(GetParam())).timeline;
+  int looked_at = 0;
+  for (const Arrow& arrow : timeline.arrows) {
+    if (arrow.edge != "po_ready" && arrow.edge != "p_tail_ready") continue;
+    double last = -1;
+    for (const Track& track : timeline.tracks) {
+      for (const Instant& instant : track.instants) {
+        if (info(instant.event).edge != arrow.edge || instant.slot != arrow.slot) continue;
+        if (instant.phase == arrow.phase) last = std::max(last, instant.at);
+      }
+    }
+    EXPECT_EQ(arrow.from, last) << arrow.edge << " phase " << arrow.phase;
+    ++looked_at;
+  }
+  EXPECT_EQ(looked_at, 2 * kBlocks);
+}
+
 TEST_P(Recording, RangesOfATrackNest) {
   const Timeline timeline = record(busy_case(GetParam()), 3).timeline;
   for (const Track& track : timeline.tracks) {

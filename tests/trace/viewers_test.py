@@ -4,8 +4,10 @@ summary says, slices nest, times are in order, and every arrow has two ends that
 """
 import collections
 import json
+import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
@@ -170,6 +172,15 @@ class Pictures(RecordedCase):
         self.assertGreater(len(edges), 9)
         for edge in edges:
             self.assertIn(f">{edge}<", graph)
+
+    def test_figures_of_the_documentation_are_those_that_the_command_makes(self):
+        figures = pathlib.Path(__file__).resolve().parents[2] / "docs/figures"
+        with tempfile.TemporaryDirectory() as out:
+            subprocess.run([TOOL, "trace", "--compare", "base,pingpong", "--write", "residency,schedule,edges,phases", "--out", out],
+                           check=True, capture_output=True)
+            for name in ("residency", "schedule", "edges", "phases"):
+                self.assertEqual((figures / f"{name}.svg").read_text(), (pathlib.Path(out) / f"{name}.svg").read_text(),
+                                 f"docs/tracing.md tells how to make {name}.svg again")
 
     def test_phases_of_two_slots_are_those_of_the_article(self):
         cells = re.findall(r">(\d) / (\d)<", self.read("phases.svg").decode())
