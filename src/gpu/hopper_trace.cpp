@@ -150,20 +150,67 @@ double clock_of(const std::vector<trace::Slice>& slices) {
   return hz;
 }
 
+/// What a launch needs on the device beside the call's arrays.
+struct LaunchMemory {
+  DeviceMemory workspace, headers, records;
+  Status allocate(const WorkspaceParts& parts, int slices, uint32_t capacity) {
+    const auto count = static_cast<std::size_t>(slices);
+    Status status = workspace.allocate(parts.total);
+    if (status.ok()) status = headers.allocate(count * sizeof(trace::SliceHeader));
+    if (status.ok()) status = records.allocate(count * capacity * sizeof(trace::Record));
+    return status;
+  }
+  std::byte* work() const { return static_cast<std::byte*>(workspace.data()); }
+  trace::Buffer buffer(uint32_t capacity) const {
+    return {static_cast<trace::SliceHeader*>(headers.data()),
+            static_cast<trace::Record*>(records.data()), capacity};
+  }
+};
+
+/// Everything a launch is told; both kernels may then be launched.
+Status prepare(const Functions& kernel, const Problem& problem, const Call& call, int workers,
+               const LaunchMemory& memory, Params& params) {
+  const Config& config = kShapes[static_cast<std::size_t>(kernel.shape)];
+  params = make_params(config, problem, call, workers, memory.work());
+  Status status = encode_tensor_map(map_spec(config, problem, call, false), params.k_map);
+  if (status.ok()) status = encode_tensor_map(map_spec(config, problem, call, true), params.v_map);
+  if (status.ok()) status = cuda_status(kernel.prepare(), "cudaFuncSetAttribute");
+  if (status.ok()) status = cuda_status(kernel.prepare_traced(), "cudaFuncSetAttribute");
+  return status;
+}
+
+/// Times both kernels and keeps the records of the last traced launch.
+Result<TracedRun> measure(const Functions& kernel, const Params& params, int workers,
+                          const trace::Buffer& buffer, int slices) {
+  const LaunchOptions options{.workers = workers};
+  const Result<double> plain = time_of([&] { return kernel.launch(params, options); });
+  if (!plain.ok()) return plain.status();
+  const Result<double> traced =
+      time_of([&] { return kernel.launch_traced(params, options, buffer); });
+  if (!traced.ok()) return traced.status();
+  TracedRun run;
+  run.untraced_seconds = plain.value();
+  run.traced_seconds = traced.value();
+  Status status = collect(buffer, slices, run);
+  if (!status.ok()) return status;
+  run.clock_hz = clock_of(run.slices);
+  return run;
+}
+
 }  // namespace
 
-Result<TracedRun> run_traced(const Problem& problem, const Call& host_call,
+Result<TracedRun> run_traced(const Problem& problem, const Call& call,
                              const std::vector<HostArray>& arrays, uint32_t capacity) {
   if (Status bad = check_problem(problem); !bad.ok()) return bad;
-  if (Status bad = check_call(problem, host_call); !bad.ok()) return bad;
-  const Result<DeviceInfo> device = query_device(problem.device_id, "hopper", 9, 0);
-  if (!device.ok()) return device.status();
+  if (Status bad = check_call(problem, call); !bad.ok()) return bad;
   const Functions* kernel = find(problem);
   if (kernel == nullptr) {
     return unsupported("backend",
                        "this shape has no traced Hopper kernel: compiled are head_dim 64 and 128, "
                        "bf16, 16 rows or fewer, not cut at fixed borders");
   }
+  const Result<DeviceInfo> device = query_device(problem.device_id, "hopper", 9, 0);
+  if (!device.ok()) return device.status();
   const Config& config = kShapes[static_cast<std::size_t>(kernel->shape)];
   const int workers = std::max(device.value().multiprocessors - problem.sm_margin, 1);
   const int slices = workers * config.threads() / 32;
@@ -171,39 +218,19 @@ Result<TracedRun> run_traced(const Problem& problem, const Call& host_call,
     return invalid("records", "--records is {}: the slices of {} warps would pass 4 GB", capacity,
                    slices);
   }
-  const WorkspaceParts parts = workspace_parts(config, problem, workers);
   DeviceCall on_device;
-  Status status = on_device.copy(host_call, arrays);
+  LaunchMemory memory;
+  Params params;
+  Status status = on_device.copy(call, arrays);
+  if (status.ok()) {
+    status = memory.allocate(workspace_parts(config, problem, workers), slices, capacity);
+  }
+  if (status.ok()) {
+    status = prepare(*kernel, problem, on_device.call(), workers, memory, params);
+  }
   if (!status.ok()) return status;
-  const Call& call = on_device.call();
-  DeviceMemory workspace, headers, records;
-  const auto bytes = static_cast<std::size_t>(slices);
-  status = workspace.allocate(parts.total);
-  if (status.ok()) status = headers.allocate(bytes * sizeof(trace::SliceHeader));
-  if (status.ok()) status = records.allocate(bytes * capacity * sizeof(trace::Record));
-  if (!status.ok()) return status;
-  Params params =
-      make_params(config, problem, call, workers, static_cast<std::byte*>(workspace.data()));
-  status = encode_tensor_map(map_spec(config, problem, call, false), params.k_map);
-  if (status.ok()) status = encode_tensor_map(map_spec(config, problem, call, true), params.v_map);
-  if (status.ok()) status = cuda_status(kernel->prepare(), "cudaFuncSetAttribute");
-  if (status.ok()) status = cuda_status(kernel->prepare_traced(), "cudaFuncSetAttribute");
-  if (!status.ok()) return status;
-  const trace::Buffer buffer{static_cast<trace::SliceHeader*>(headers.data()),
-                             static_cast<trace::Record*>(records.data()), capacity};
-  const LaunchOptions options{.workers = workers};
-  TracedRun run;
-  run.device = device.value().name;
-  const Result<double> plain = time_of([&] { return kernel->launch(params, options); });
-  if (!plain.ok()) return plain.status();
-  const Result<double> traced =
-      time_of([&] { return kernel->launch_traced(params, options, buffer); });
-  if (!traced.ok()) return traced.status();
-  run.untraced_seconds = plain.value();
-  run.traced_seconds = traced.value();
-  status = collect(buffer, slices, run);
-  if (!status.ok()) return status;
-  run.clock_hz = clock_of(run.slices);
+  Result<TracedRun> run = measure(*kernel, params, workers, memory.buffer(capacity), slices);
+  if (run.ok()) run.value().device = device.value().name;
   return run;
 }
 

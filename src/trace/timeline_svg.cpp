@@ -47,13 +47,17 @@ class Picture {
     for (const Timeline& run : runs) {
       windows_.push_back(steady_window(run));
       span_ = std::max(span_, windows_.back().length);
+      whole_ = whole_ && windows_.back().length == run.length;
     }
     span_ *= 1.02;
   }
 
   /// `agents`: only the tensor pipe and softmax.
   std::string draw(const std::vector<Timeline>& runs, bool two_rows) {
-    svg_.text(kLeft, 24, two_rows ? "Tensor pipe and softmax, to scale" : "Four steady KV blocks",
+    svg_.text(kLeft, 24,
+              two_rows ? "Tensor pipe and softmax, to scale"
+              : whole_ ? "The whole run"
+                       : "Four steady KV blocks",
               "h");
     y_ = 40;
     for (std::size_t i = 0; i < runs.size(); ++i) add(runs[i], windows_[i], two_rows);
@@ -176,11 +180,12 @@ class Picture {
       svg_.line(left, y_, left, y_ + 5, "x");
       svg_.text(left, y_ + 18, fmt::format("{:.0f}", at), "m");
     }
-    svg_.text(kLeft, y_ + 34,
-              fmt::format("cycles from the start of the softmax of a steady block; 1000 cycles are "
-                          "{:.0f} ns; a number alone is the KV block",
-                          1e12 / facts.clock_hz),
-              "n");
+    svg_.text(
+        kLeft, y_ + 34,
+        fmt::format("cycles from the {}; 1000 cycles are {:.0f} ns; a number alone is the KV block",
+                    whole_ ? "first record" : "start of the softmax of a steady block",
+                    1e12 / facts.clock_hz),
+        "n");
     y_ += 46;
   }
 
@@ -212,6 +217,7 @@ class Picture {
   Svg svg_;
   std::vector<Window> windows_;
   double span_ = 0, y_ = 0;
+  bool whole_ = true;  // no run is long enough for steady blocks
 };
 
 }  // namespace

@@ -38,10 +38,15 @@ Status refuse(const emulator::CaseSpec& spec) {
 
 std::string problem_text(const TraceSettings& settings) {
   const emulator::CaseSpec& spec = settings.spec;
-  return fmt::format("head dim {}, {}, {} request{} of {} keys, {} rows, {} CTA{}", spec.head_dim,
-                     spec.bf16 ? "bf16" : "f16", spec.kv_len.size(),
-                     spec.kv_len.size() == 1 ? "" : "s", spec.kv_len.front(),
-                     spec.group * spec.q_len, settings.blocks, settings.blocks == 1 ? "" : "s");
+  std::string text =
+      fmt::format("head dim {}, {}, {} request{} of {} keys, {} rows", spec.head_dim,
+                  spec.bf16 ? "bf16" : "f16", spec.kv_len.size(),
+                  spec.kv_len.size() == 1 ? "" : "s", spec.kv_len.front(), spec.group * spec.q_len);
+  if (spec.kv_heads > 1) text += fmt::format(", {} KV heads", spec.kv_heads);
+  if (spec.page_size > 0) text += fmt::format(", pages of {}", spec.page_size);
+  if (spec.row_replicas > 1) text += fmt::format(", {} row replicas", spec.row_replicas);
+  if (spec.growing) text += ", growing scores";
+  return text;
 }
 
 }  // namespace
@@ -101,7 +106,8 @@ Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings,
   trace::TraceFile file;
   file.facts = {.label = label,
                 .kernel = "blackwell",
-                .problem = problem_text(settings),
+                .problem = problem_text(settings) + fmt::format(", {} CTA{}", settings.blocks,
+                                                                settings.blocks == 1 ? "" : "s"),
                 .chip = "B200 (model)",
                 .simulated = true,
                 .clock_hz = emulator::kClockHz,
