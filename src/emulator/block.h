@@ -166,6 +166,7 @@ class Block {
   const Clock& released(const Warp& warp, uint32_t mask);
   void check_waiters(BarrierState& barrier);
   bool role_arrives(const Edge& edge, Role role) const;
+  const Edge* named_edge(int id) const;
   int arrivals_of(const Warp& warp, uint32_t mask, const BarrierState& barrier) const;
   bool role_waits(const Edge& edge, Role role) const;
 

@@ -172,11 +172,8 @@ std::string Block::blocked_line(const Warp& warp) const {
                         registers_free_);
   } else {
     line += fmt::format("at a {} {}", mnemonic(call.kind), call.index);
-    for (const Edge& edge : kernel_.edges) {
-      const int slot = call.index - edge.first_id;
-      const bool is_edge = call.kind == OpKind::sync_named && edge.kind == EdgeKind::named;
-      if (is_edge && slot >= 0 && slot < edge.slots) line += fmt::format(", {}", edge.name);
-    }
+    const Edge* edge = call.kind == OpKind::sync_named ? named_edge(call.index) : nullptr;
+    if (edge != nullptr) line += fmt::format(", {}", edge->name);
   }
   line += fmt::format("  {}:{}", file_name(call.site.file), call.site.line);
   if (warp.kv_block >= 0) line += fmt::format(", block {}", warp.kv_block);
@@ -195,11 +192,7 @@ std::vector<Role> Block::suppliers(const Warp& warp) const {
     const BarrierState& barrier = barriers_[static_cast<std::size_t>(barrier_at_[offset / 8])];
     if (barrier.edge >= 0) edge = &kernel_.edges[static_cast<std::size_t>(barrier.edge)];
   } else if (call.kind == OpKind::sync_named) {
-    for (const Edge& row : kernel_.edges) {
-      const bool same = row.kind == EdgeKind::named && call.index >= row.first_id &&
-                        call.index < row.first_id + row.slots;
-      if (same) edge = &row;
-    }
+    edge = named_edge(call.index);
   }
   if (edge == nullptr) return roles;
   for (const Arrival& arrival : edge->arrives) {
@@ -221,9 +214,9 @@ std::string Block::wait_cycle() const {
     std::vector<Role> path;
     const Warp* at = &start;
     while (at != nullptr && at->live != 0) {
-      const auto again = std::find(path.begin(), path.end(), at->role);
+      const bool again = std::find(path.begin(), path.end(), at->role) != path.end();
       path.push_back(at->role);
-      if (again != path.end() - 1) {
+      if (again) {
         std::string text;
         for (auto role = std::find(path.begin(), path.end(), at->role); role != path.end();
              ++role) {

@@ -73,9 +73,17 @@ double Block::sync_block(Warp& warp, const Group& group) {
   return named(warp, group);
 }
 
+const Edge* Block::named_edge(int id) const {
+  const auto found = std::find_if(kernel_.edges.begin(), kernel_.edges.end(), [&](const Edge& row) {
+    return row.kind == EdgeKind::named && id >= row.first_id && id < row.first_id + row.slots;
+  });
+  return found == kernel_.edges.end() ? nullptr : &*found;
+}
+
 double Block::named(Warp& warp, const Group& group) {
   const Op& call = *group.first;
   const int id = call.index;
+  const Edge* edge = named_edge(id);
   if (id < 0 || id > static_cast<int>(kBlockBarrier) || call.bytes == 0 || call.bytes % 32 != 0) {
     fault("H17", &warp, &call,
           fmt::format("named barrier {} of {} threads: ids are 0 to 15, counts multiples of 32", id,
@@ -91,14 +99,9 @@ double Block::named(Warp& warp, const Group& group) {
                       (barrier.arrived_warps & bit) != 0
                           ? "this warp arrives again before the phase is complete"
                           : fmt::format("{} threads here, {} at another participant", call.bytes,
-                                        barrier.threads)));
+                                        barrier.threads)),
+          Severity::error, edge == nullptr ? "" : std::string(edge->name));
     return 0;
-  }
-  const Edge* edge = nullptr;
-  for (const Edge& row : kernel_.edges) {
-    if (row.kind == EdgeKind::named && id >= row.first_id && id < row.first_id + row.slots) {
-      edge = &row;
-    }
   }
   const bool arrives_only = call.kind == OpKind::arrive_named;
   if (edge != nullptr && !role_arrives(*edge, warp.role) && !role_waits(*edge, warp.role)) {
