@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Role graph and barrier table of docs/blackwell.md, rendered from the kernel's edge table and held
-// against the page. DEUCE_UPDATE_GOLDEN=1 rewrites the page; the change is then reviewed.
+// against the page (DEUCE_UPDATE_GOLDEN=1 rewrites them; the change is then reviewed), and its
+// table of simulated cycles against the timing model.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "emulator/blackwell.h"
+#include "emulator/timing_report.h"
 
 namespace deuce {
 namespace {
@@ -86,9 +88,13 @@ std::string rendered(const KernelSpec& kernel) {
       graph, table, implied);
 }
 
-TEST(BlackwellPage, ShowsTheEdgeTable) {
+std::string page_text() {
   std::ifstream file(kPage, std::ios::binary);
-  std::string page{std::istreambuf_iterator<char>(file), {}};
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(BlackwellPage, ShowsTheEdgeTable) {
+  std::string page = page_text();
   const std::size_t begin = page.find(kBegin), end = page.find(kEnd);
   ASSERT_NE(begin, std::string::npos);
   ASSERT_NE(end, std::string::npos);
@@ -100,6 +106,30 @@ TEST(BlackwellPage, ShowsTheEdgeTable) {
     std::ofstream(kPage, std::ios::binary) << page;
   } else {
     EXPECT_EQ(page.substr(first, end - first), wanted);
+  }
+}
+
+/// "1999 (1729 to 2285) | 17 % |"; the base path has no gain over itself.
+std::string cycles_text(const emulator::TimingReport& report, std::size_t row) {
+  const auto& cycles = report.slots[row].cycles_per_block;
+  return fmt::format(
+      "{:.0f} ({:.0f} to {:.0f}) |{} |", cycles[1], cycles[0], cycles[2],
+      row == 0 ? "" : fmt::format(" {:.0f} %", report.gain_percent(report.slots[row])));
+}
+
+TEST(BlackwellPage, StatesTheSimulatedCycles) {
+  const std::string page = page_text();
+  const auto narrow = emulator::predict_timing(64, 16), wide = emulator::predict_timing(128, 16);
+  ASSERT_TRUE(narrow.ok() && wide.ok());
+  for (std::size_t row = 0; row < narrow.value().slots.size(); ++row) {
+    const emulator::SlotTiming& timing = narrow.value().slots[row];
+    const std::string wanted =
+        fmt::format("| {}, {}{} | {} {}\n", timing.score_slots, timing.row_replicas,
+                    row == 0   ? " (base)"
+                    : row == 1 ? " (ping-pong)"
+                               : "",
+                    cycles_text(narrow.value(), row), cycles_text(wide.value(), row));
+    EXPECT_NE(page.find(wanted), std::string::npos) << wanted;
   }
 }
 
