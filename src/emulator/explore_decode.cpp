@@ -20,7 +20,6 @@ constexpr uint32_t kAlways = ~uint32_t{0};
 
 /// `kernel`: slots, ring and replicas.
 void add_cases(std::vector<ExploreCase>& list, const ExploreCase& kernel, int blocks) {
-  constexpr int kPatternTiles = 4, kQuarterTiles = 3;  // rings up to which more is tried
   const auto add = [&](std::vector<int> items, uint32_t even, uint32_t odd, int quarters = 1,
                        int splits = 0) {
     ExploreCase what = kernel;
@@ -48,12 +47,25 @@ void add_cases(std::vector<ExploreCase>& list, const ExploreCase& kernel, int bl
 
 }  // namespace
 
-std::string ExploreCase::text() const {
+std::string explore_bounds() {
   return fmt::format(
-      "{} score slots, {} row replicas, ring of {} tiles, items of {} blocks, rescale {:#b} and "
-      "{:#b}, {} of 4 lane quarters",
-      score_slots, row_replicas, kv_slots, fmt::join(blocks, " and "), rescale[0], rescale[1],
-      quarters);
+      "1 to {} KV blocks an item, rings of {} to {} tiles, one and two items, whole and cut;\n"
+      "            every choice of blocks that rescale up to {} tiles, none and all of them "
+      "above;\n"
+      "            one of the four lane quarters, two up to {} tiles",
+      kMostBlocks, kFewestTiles, kMostTiles, kPatternTiles, kQuarterTiles);
+}
+
+std::string ExploreCase::text() const {
+  const char* what = part == Part::whole    ? "tiles and pieces"
+                     : part == Part::pieces ? "pieces alone"
+                                            : "tiles alone";
+  return fmt::format(
+      "{} score slots, {} row replicas, ring of {} tiles, items of {} blocks{}, rescale {:#b} and "
+      "{:#b}, {} of 4 lane quarters, {}",
+      score_slots, row_replicas, kv_slots, fmt::join(blocks, " and "),
+      splits > 0 ? fmt::format(" in {} parts", splits) : "", rescale[0], rescale[1], quarters,
+      what);
 }
 
 std::vector<ExploreCase> explore_cases(int score_slots, int row_replicas) {

@@ -12,11 +12,13 @@
 
 namespace deuce::emulator {
 
-inline constexpr int kMostBlocks = 5;  // KV blocks of an item
-inline constexpr const char* kExploreBounds =
-    "1 to 5 KV blocks an item, rings of 2 to 6 tiles, one and two items, whole and cut;\n"
-    "            every choice of blocks that rescale up to 4 tiles, none and all of them above;\n"
-    "            one of the four lane quarters, two up to 3 tiles";
+inline constexpr int kMostBlocks = 5;                // KV blocks of an item
+inline constexpr int kPatternTiles = 4;              // rings with every choice of rescales
+inline constexpr int kQuarterTiles = 3;              // rings with two lane quarters, cut items
+inline constexpr uint64_t kStateLimit = 20'000'000;  // of one program; above, it is incomplete
+
+/// The bounds in words.
+std::string explore_bounds();
 
 /// One program to explore: head dimension 64, one CTA.
 struct ExploreCase {

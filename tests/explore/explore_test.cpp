@@ -16,8 +16,6 @@
 namespace deuce::emulator {
 namespace {
 
-constexpr uint64_t kStateLimit = 20'000'000;
-
 /// Score slots and row replicas.
 class Explore : public testing::TestWithParam<std::tuple<int, int>> {};
 

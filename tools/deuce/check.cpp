@@ -119,9 +119,8 @@ Result<ExitCode> predict(const CheckOptions& options) {
 
 /// Every interleaving of one kernel within small bounds.
 ExitCode explore_kernel(int slots, int replicas) {
-  constexpr uint64_t kStateLimit = 20'000'000;  // of one program: above, the answer is incomplete
-  const emulator::ExploreSummary found =
-      emulator::explore_decode(slots, replicas, kStateLimit, [] { return !interrupted(); });
+  const emulator::ExploreSummary found = emulator::explore_decode(
+      slots, replicas, emulator::kStateLimit, [] { return !interrupted(); });
   fmt::print("slots {}, replicas {}: {} programs, {} states, at most {} in one: {}\n", slots,
              replicas, found.cases, found.states, found.most_states,
              found.clean() ? "complete, no violation"
@@ -150,7 +149,7 @@ Result<ExitCode> explore(const CheckOptions& options) {
   if (!compiled.ok()) return compiled;
   catch_interrupt();
   fmt::print("programs    recorded from the kernel: blackwell, head dim 64, bf16\n");
-  fmt::print("bounds      {}\n", emulator::kExploreBounds);
+  fmt::print("bounds      {}\n", emulator::explore_bounds());
   ExitCode worst = ExitCode::ok;
   for (const int replicas : all_replicas) {
     for (const int slots : all_slots) {
@@ -239,7 +238,7 @@ void add_check(CLI::App& app, Action& action) {
   command.add_flag("--explore", options->explore,
                    "instead, every interleaving of the kernel within small bounds");
   command.add_flag("--timing", options->timing,
-                   "predict cycles for 1, 2 and 3 slots instead (simulated)");
+                   "instead, simulated cycles by score slots and row replicas");
   command.footer(kExplanation);
   command.callback([options, &command, &action] {
     for (const CLI::Option* option : command.get_options()) {
