@@ -8,23 +8,6 @@
 namespace deuce::ladder {
 namespace {
 
-using Row = std::array<float, kDim>;
-
-Row load_row(Machine& machine, const Bf16* from) {
-  Row row;
-  for (int d = 0; d < kDim; d += 8) {
-    const auto words = machine.load_constant(reinterpret_cast<const Word4*>(from + d));
-    const uint32_t part[4] = {words.x, words.y, words.z, words.w};
-    for (int i = 0; i < 4; ++i) {
-      const Float2 two = pair(part[i]);
-      row[static_cast<std::size_t>(d + 2 * i)] = two.x;
-      row[static_cast<std::size_t>(d + 2 * i + 1)] = two.y;
-    }
-  }
-  machine.charge(Work::fma, kDim);  // what the caller does with it
-  return row;
-}
-
 void attend(Machine& machine, const Inputs& in) {
   const int row = machine.thread();
   const Row q = load_row(machine, in.q + row * kDim);

@@ -2,29 +2,10 @@
 // Step 2: one loop. A running maximum and sum make the array of scores unnecessary: when a larger
 // score comes, what has been summed so far shrinks by 2^(old maximum - new maximum). K and V are
 // read once, side by side, and memory no longer grows with the context.
-#include <array>
-
 #include "ladder.h"
 
 namespace deuce::ladder {
 namespace {
-
-using Row = std::array<float, kDim>;
-
-Row load_row(Machine& machine, const Bf16* from) {
-  Row row;
-  for (int d = 0; d < kDim; d += 8) {
-    const auto words = machine.load_constant(reinterpret_cast<const Word4*>(from + d));
-    const uint32_t part[4] = {words.x, words.y, words.z, words.w};
-    for (int i = 0; i < 4; ++i) {
-      const Float2 two = pair(part[i]);
-      row[static_cast<std::size_t>(d + 2 * i)] = two.x;
-      row[static_cast<std::size_t>(d + 2 * i + 1)] = two.y;
-    }
-  }
-  machine.charge(Work::fma, kDim);
-  return row;
-}
 
 void attend(Machine& machine, const Inputs& in) {
   const int row = machine.thread();

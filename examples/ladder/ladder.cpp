@@ -14,7 +14,8 @@
 namespace deuce::ladder {
 namespace {
 
-constexpr double kTolerance = 0.02;  // P is rounded to bf16: 2^-9 of values around 1, twice over
+// P is rounded to bf16: 2^-9 of what it weighs, values of V up to 4 or so; and as much again.
+constexpr double kTolerance = 0.02;
 
 std::vector<Bf16> draw(int rows, unsigned seed) {
   std::mt19937 random(seed);

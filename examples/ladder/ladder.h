@@ -3,6 +3,7 @@
 // that share one head of 768 keys, head dimension 64, bf16. Each step is a kernel on the emulator.
 #pragma once
 
+#include <array>
 #include <functional>
 
 #include "emulator/machine.h"
@@ -26,6 +27,24 @@ struct Inputs {
 inline Float2 pair(uint32_t word) {
   return {to_float(Bf16{static_cast<uint16_t>(word)}),
           to_float(Bf16{static_cast<uint16_t>(word >> 16)})};
+}
+
+using Row = std::array<float, kDim>;
+
+/// A row of Q, K or V by one thread, from global memory.
+inline Row load_row(Machine& machine, const Bf16* from) {
+  Row row;
+  for (int d = 0; d < kDim; d += 8) {
+    const auto words = machine.load_constant(reinterpret_cast<const Word4*>(from + d));
+    const uint32_t part[4] = {words.x, words.y, words.z, words.w};
+    for (int i = 0; i < 4; ++i) {
+      const Float2 two = pair(part[i]);
+      row[static_cast<std::size_t>(d + 2 * i)] = two.x;
+      row[static_cast<std::size_t>(d + 2 * i + 1)] = two.y;
+    }
+  }
+  machine.charge(Work::fma, kDim);  // what the caller does with it
+  return row;
 }
 
 /// Runs the kernel under every schedule mode, compares its output with double precision, prints one
