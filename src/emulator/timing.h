@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every cycle count of the emulator, with its range and where it comes from. Nothing else in the
-// code base contains one. All figures are published or derived ones for B200; none was measured by
-// this project on a Blackwell.
+// code base contains one. Most are published for B200 or B300, or derived from such figures; the
+// source says where an older GPU or an estimate stands in. None was measured by this project on a
+// Blackwell.
 #pragma once
 
 #include <array>

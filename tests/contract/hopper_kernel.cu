@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The contracts compiled for a Hopper GPU; see hopper_kernel.h.
 #include "contract/hopper_kernel.h"
 
 #include "gpu/sm90_machine.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator's speed goals (docs/emulator.md), in processor time of this thread.
+// The emulator's speed goals (docs/emulator.md), in processor time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace deuce::emulator {
 namespace {
 
 constexpr int kBlocks = 64;  // 8192 keys
-// Time of a thread whose core is shared with other work; the goals are those of an idle machine.
+// For a process whose core is shared with other work; the goals are those of an idle machine.
 constexpr double kSharedCore = 2;
 
 /// Processor seconds of one run, the least of three; setting up the problem is not in it.

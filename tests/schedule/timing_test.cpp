@@ -26,7 +26,9 @@ TEST(Timing, PingPongHidesScoresUnderSoftmaxAndTheBasePathDoesNot) {
     const TimingReport report = predict(head_dim, 16);
     EXPECT_EQ(report.slots[0].overlap, 0) << "QK(c + 1) starts before softmax(c) has ended";
     // At head dim 128 the second slot is bound by memory: QK waits for its K tile.
-    EXPECT_GT(report.slots[1].overlap, head_dim == 64 ? 0.9 : -1.0);
+    if (head_dim == 64) {
+      EXPECT_GT(report.slots[1].overlap, 0.9);
+    }
     EXPECT_LT(best(report.slots[1]), best(report.slots[0]));
     for (const SlotTiming& timing : report.slots) {
       EXPECT_LE(timing.cycles_per_block[0], timing.cycles_per_block[1] + 1);
