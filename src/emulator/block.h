@@ -191,6 +191,8 @@ class Block {
   bool allocated(uint32_t column, uint32_t count, const Op& op, const Warp& warp);
   void shadow_operand(Warp& warp, const Op& op, const SharedOperand& operand, bool mn_major,
                       int rows, const Accessor& by, char tensor, int tensor_block);
+  std::size_t stream_of(uint32_t column, int columns);
+  double occupy_pipe(bool from_tensor, int columns, bool accumulates);
   void run_mma(const AsyncOp& op);
   void note_time(TimelineEvent::Kind kind, int kv_block, double begin, double end);
 

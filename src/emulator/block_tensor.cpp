@@ -178,6 +178,29 @@ void Block::shadow_operand(Warp& warp, const Op& call, const SharedOperand& oper
   }
 }
 
+// One component per accumulator; kMaxStreams when there is none left.
+std::size_t Block::stream_of(uint32_t column, int columns) {
+  const auto found = std::find_if(streams_.begin(), streams_.end(), [&](const Stream& stream) {
+    return stream.column == column && stream.columns == columns;
+  });
+  const auto index = static_cast<std::size_t>(found - streams_.begin());
+  if (found == streams_.end() && index < kMaxStreams) streams_.push_back({column, columns, 0});
+  return index;
+}
+
+// Puts an MMA on the tensor pipe; the time at which it begins.
+double Block::occupy_pipe(bool from_tensor, int columns, bool accumulates) {
+  const Timing& timing = grid_.timing();
+  const Cost& interval = columns > 64  ? cost::kMmaN128
+                         : from_tensor ? cost::kMmaN64Tensor
+                                       : cost::kMmaN64Shared;
+  const double begin = std::max(pipe_free_, grid_.now());
+  const double chain = accumulates ? timing(cost::kAccumulate) : 0;
+  pipe_free_ = begin + grid_.schedule().delay(Delay::mma, timing(interval) + chain);
+  last_from_tensor_ = from_tensor;
+  return begin;
+}
+
 double Block::mma(Warp& warp, const Group& group) {
   Op& call = *group.first;
   const int lane = __builtin_ctz(group.mask);
@@ -201,20 +224,13 @@ double Block::mma(Warp& warp, const Group& group) {
   if (!allocated(call.column, columns, call, warp)) return 0;
   if (from_tensor && !allocated(call.a_column, 8, call, warp)) return 0;
 
-  // One component per accumulator. In hardware-fifo mode all earlier MMAs count as ordered.
-  std::size_t stream = 0;
-  while (stream < streams_.size() &&
-         (streams_[stream].column != call.column || streams_[stream].columns != shape.columns)) {
-    ++stream;
-  }
-  if (stream == streams_.size()) {
-    if (stream == kMaxStreams) {
-      fault("H15", &warp, &call, fmt::format("more than {} accumulators", kMaxStreams));
-      return 0;
-    }
-    streams_.push_back({call.column, shape.columns, 0});
+  const std::size_t stream = stream_of(call.column, shape.columns);
+  if (stream == kMaxStreams) {
+    fault("H15", &warp, &call, fmt::format("more than {} accumulators", kMaxStreams));
+    return 0;
   }
   const uint32_t epoch = ++streams_[stream].epoch;
+  // In hardware-fifo mode all earlier MMAs count as ordered.
   std::array<uint32_t, kMaxStreams> saved{};
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     uint32_t& known = warp.clock.k[static_cast<std::size_t>(stream_component(static_cast<int>(s)))];
@@ -258,21 +274,14 @@ double Block::mma(Warp& warp, const Group& group) {
   async.shape = shape;
   async.a = a;
   async.b = b;
-  const Timing& timing = grid_.timing();
-  const Cost& interval = shape.columns > 64 ? cost::kMmaN128
-                         : from_tensor      ? cost::kMmaN64Tensor
-                                            : cost::kMmaN64Shared;
-  const double begin = std::max(pipe_free_, grid_.now());
-  const double chain = call.flag ? timing(cost::kAccumulate) : 0;
-  pipe_free_ = begin + grid_.schedule().delay(Delay::mma, timing(interval) + chain);
-  last_from_tensor_ = from_tensor;
+  const double begin = occupy_pipe(from_tensor, shape.columns, call.flag);
   note_time(from_tensor ? TimelineEvent::Kind::pv : TimelineEvent::Kind::qk, warp.kv_block, begin,
             pipe_free_);
   if (options_.recorder != nullptr) trace_mma(warp, call, from_tensor, begin);
   ++in_flight_;
   grid_.queue_async(index_, id, pipe_free_);
   finish_lanes(warp, group.mask);
-  return timing(cost::kMmaIssue);
+  return grid_.timing()(cost::kMmaIssue);
 }
 
 // Consecutive events of one kind and KV block become one.

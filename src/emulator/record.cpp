@@ -21,6 +21,10 @@ uint32_t cells_per_slot(const NamedRange& range) {
   return (range.size + kBytesPerCell - 1) / kBytesPerCell;
 }
 
+bool is_named(const Op& op) {
+  return op.kind == OpKind::arrive_named || op.kind == OpKind::sync_named;
+}
+
 }  // namespace
 
 void Access::add(const Access& other) {
@@ -230,26 +234,30 @@ void Recorder::mma(const Op& op, const OpContext& context) {
   }
 }
 
-int Recorder::barrier_of(const Op& op, const OpContext& context) {
-  const KernelSpec& kernel = *recording_.kernel;
-  const bool named = op.kind == OpKind::arrive_named || op.kind == OpKind::sync_named;
-  int row = -1, slot = 0;
+EdgeSlot edge_of(const KernelSpec& kernel, const Op& op, const OpContext& context) {
+  const bool named = is_named(op);
+  if (!named && op.barrier == nullptr) return {};
+  const auto offset =
+      static_cast<std::size_t>(reinterpret_cast<const std::byte*>(op.barrier) - context.shared);
   for (std::size_t i = 0; i < kernel.edges.size(); ++i) {
     const Edge& edge = kernel.edges[i];
+    const auto slots = static_cast<std::size_t>(edge.slots);
     if (named && edge.kind == EdgeKind::named && op.index >= edge.first_id &&
         op.index < edge.first_id + edge.slots) {
-      row = static_cast<int>(i);
-      slot = op.index - edge.first_id;
+      return {static_cast<int>(i), op.index - edge.first_id};
     }
-    if (named || edge.kind != EdgeKind::barrier) continue;
-    const auto offset =
-        static_cast<std::size_t>(reinterpret_cast<const std::byte*>(op.barrier) - context.shared);
-    if (offset < edge.offset || offset >= edge.offset + 8 * static_cast<std::size_t>(edge.slots)) {
-      continue;
+    if (!named && edge.kind == EdgeKind::barrier && offset >= edge.offset &&
+        offset < edge.offset + sizeof(Barrier) * slots) {
+      return {static_cast<int>(i), static_cast<int>((offset - edge.offset) / sizeof(Barrier))};
     }
-    row = static_cast<int>(i);
-    slot = static_cast<int>((offset - edge.offset) / 8);
   }
+  return {};
+}
+
+int Recorder::barrier_of(const Op& op, const OpContext& context) {
+  const KernelSpec& kernel = *recording_.kernel;
+  const bool named = is_named(op);
+  const auto [row, slot] = edge_of(kernel, op, context);
   const std::pair<int, int> key = row < 0 ? std::pair{-1, op.index} : std::pair{row, slot};
   const auto [place, is_new] =
       barrier_index_.try_emplace(key, static_cast<int>(recording_.barriers.size()));

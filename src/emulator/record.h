@@ -29,6 +29,13 @@ struct Access {
   Cells clash(const Access& other) const;
 };
 
+/// Row of the edge table and slot; -1 without one.
+struct EdgeSlot {
+  int row = -1, slot = 0;
+};
+/// Which edge an operation is about.
+EdgeSlot edge_of(const KernelSpec& kernel, const Op& op, const OpContext& context);
+
 struct RecordedBarrier {
   std::string name;    // edge and slot
   int edge = -1;       // row of the table, -1: a named barrier the table does not list

@@ -15,7 +15,6 @@ inline constexpr int kMostSteps = 8;
 
 template <blackwell::OperandLayout kLayout>
 struct TabulatedOperand {
-  static constexpr blackwell::OperandLayout layout = kLayout;
   uint64_t constant;  // descriptor of a tile at shared address 0
   int steps;
   std::array<uint32_t, kMostSteps> step;  // 16-byte units

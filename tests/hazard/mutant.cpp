@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulator/record.h"
+
 namespace deuce::test {
 namespace {
 
@@ -27,22 +29,9 @@ class Filter final : public emulator::OpFilter {
 
  private:
   Where locate(const Op& op, const OpContext& context) const {
-    const bool named = op.kind == OpKind::arrive_named || op.kind == OpKind::sync_named;
-    if (!named && op.barrier == nullptr) return {};
-    const auto offset =
-        static_cast<std::size_t>(reinterpret_cast<const std::byte*>(op.barrier) - context.shared);
-    for (const Edge& edge : kernel_.edges) {
-      const auto slots = static_cast<std::size_t>(edge.slots);
-      if (named && edge.kind == EdgeKind::named && op.index >= edge.first_id &&
-          op.index < edge.first_id + edge.slots) {
-        return {&edge, op.index - edge.first_id};
-      }
-      if (!named && edge.kind == EdgeKind::barrier && offset >= edge.offset &&
-          offset < edge.offset + 8 * slots) {
-        return {&edge, static_cast<int>((offset - edge.offset) / 8)};
-      }
-    }
-    return {};
+    const auto [row, slot] = emulator::edge_of(kernel_, op, context);
+    if (row < 0) return {};
+    return {&kernel_.edges[static_cast<std::size_t>(row)], slot};
   }
   const KernelSpec& kernel_;
   Spoil spoil_;
