@@ -127,11 +127,13 @@ class TracedSm90Machine {
   DEUCE_DEVICE void arrive_expect(Barrier& barrier, uint32_t bytes) const {
     ptx::mbarrier_arrive_expect_tx(address(barrier), bytes);
   }
+  // Not try_wait: on an H200 one whose result is used later has been seen to report an arrival that
+  // came after a later bar.sync of the same warp (tests/contract, not_before).
   DEUCE_DEVICE bool test(Barrier& barrier, Phase phase) const {
-    return ptx::mbarrier_try_wait_parity(address(barrier), static_cast<uint32_t>(phase) & 1u);
+    return ptx::mbarrier_test_wait_parity(address(barrier), parity(phase));
   }
   DEUCE_DEVICE void wait(Barrier& barrier, Phase phase) const {
-    while (!test(barrier, phase)) {
+    while (!ptx::mbarrier_try_wait_parity(address(barrier), parity(phase))) {
     }
   }
 
@@ -239,6 +241,7 @@ class TracedSm90Machine {
     }
   }
   static constexpr unsigned kAllLanes = 0xffffffffu;
+  DEUCE_DEVICE static uint32_t parity(Phase phase) { return static_cast<uint32_t>(phase) & 1u; }
   DEUCE_DEVICE static uint32_t address(Barrier& barrier) { return ptx::shared_address(&barrier); }
 
   [[no_unique_address]] Tracer tracer_;

@@ -147,13 +147,14 @@ DEUCE_DEVICE void named_barriers(M& machine, Storage& shared, const Params& para
 template <class M>
 DEUCE_DEVICE void shuffles(M& machine, const Params& params) {
   const int lane = machine.lane();
-  const auto value = static_cast<uint32_t>(100 * machine.warp() + lane);
+  const int warp = machine.warp();  // itself a shuffle: all lanes must call it
+  const auto value = static_cast<uint32_t>(100 * warp + lane);
   uint32_t* out = params.out + 5 * machine.thread();
   machine.store_global(out, machine.shuffle(value, (lane + 5) % 32));
   machine.store_global(out + 1, machine.shuffle_xor(value, 9));
   machine.store_global(out + 2, machine.shuffle_up(value, 3));
   machine.store_global(out + 3, machine.ballot(lane % 3 == 0));
-  machine.store_global(out + 4, machine.any(lane == 7 && machine.warp() == 2) ? 1u : 0u);
+  machine.store_global(out + 4, machine.any(lane == 7 && warp == 2) ? 1u : 0u);
 }
 
 template <class M>

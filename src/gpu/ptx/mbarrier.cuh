@@ -42,4 +42,17 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity(uint32_t barrier, uint3
   return done != 0;
 }
 
+// mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 p, [a], parity;  never suspends
+__device__ __forceinline__ bool mbarrier_test_wait_parity(uint32_t barrier, uint32_t parity) {
+  uint32_t done;
+  asm volatile(
+      "{\n\t.reg .pred p;\n\t"
+      "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\n\t"
+      "selp.u32 %0, 1, 0, p;\n\t}"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
 }  // namespace deuce::ptx
