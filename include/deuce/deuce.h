@@ -185,13 +185,11 @@ typedef struct deuce_decode_config {
 
   /// Ranges that each (request, KV head) is cut into: 0 = as the work balances best, 1 = never cut,
   /// n = exactly n, empty ones included. Above 256: INVALID_ARGUMENT. Not with split_kv_len.
-  /// hopper: 0 only, else UNSUPPORTED.
   int32_t num_splits;
 
   /// > 0: cut at multiples of this many keys from the first live slot and nowhere else, so that a
   /// request's bits do not depend on the rest of the batch. A multiple of 128, else
-  /// INVALID_ARGUMENT. 0 = off; hopper: 0 only so far, else UNSUPPORTED. Environment
-  /// variable DEUCE_SPLIT_KV_LEN fills in for 0.
+  /// INVALID_ARGUMENT. 0 = off. Environment variable DEUCE_SPLIT_KV_LEN fills in for 0.
   int32_t split_kv_len;
 
   /// Score tiles in flight: 0 = choose, 1 = base, 2 = ping-pong, 3 where tensor memory has room.
@@ -204,8 +202,9 @@ typedef struct deuce_decode_config {
   int32_t sm_margin;
 
   /// blackwell: copies of the query rows in the lane quarters, 1, 2 or 4. 0 = choose, by head_dim,
-  /// heads and max_q_len. Another order of additions, so other bits. UNSUPPORTED above 1 on every
-  /// other backend, and where that many copies of the query heads of one KV head exceed 128 rows.
+  /// heads and max_q_len; 1 with split_kv_len. Another order of additions, so other bits.
+  /// UNSUPPORTED above 1 on every other backend, and where that many copies of the query heads of
+  /// one KV head exceed 128 rows.
   int32_t row_replicas;
 
   /// EMULATOR only: number of the schedule to run; a hazard's sentence names it for replay. Set

@@ -119,8 +119,11 @@ namespace {
 
 /// Replicas where the timing model says that they pay (docs/blackwell.md): head dim 64, whose
 /// softmax is the bound. By fields of the plan alone, so that lengths and batch never change bits.
+/// Not with split_kv_len: callers take max_q_len from the batch, on which bits then must not
+/// depend.
 int choose_row_replicas(const Problem& problem) {
   if (problem.row_replicas != 0) return problem.row_replicas;
+  if (problem.split_kv_len > 0) return 1;
   if (problem.head_dim_v != 64) return 1;
   const int rows = problem.group * problem.max_q_len;
   for (const int replicas : {4, 2}) {

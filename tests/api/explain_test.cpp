@@ -54,6 +54,26 @@ TEST(Explain, SaysWhatWasTakenAndWhyTheOthersWereNot) {
   }
 }
 
+// Callers take max_q_len from the batch; under fixed borders no bit may depend on it, and the
+// number of row replicas changes bits.
+TEST(Explain, FixedBordersKeepTheReplicasWhateverMaxQLenIs) {
+  Sample sample(DEUCE_BACKEND_EMULATOR);
+  deuce_decode_config& config = sample.config;
+  config.head_dim_qk = config.head_dim_v = 64;
+  config.q_dtype = config.kv_dtype = config.out_dtype = DEUCE_BF16;
+  config.num_q_heads = 8;
+  config.num_kv_heads = 1;
+  for (const int32_t max_q_len : {1, 4, 8, 20}) {
+    config.max_q_len = max_q_len;
+    config.split_kv_len = 0;
+    EXPECT_EQ(explained(config)["kernel"]["row_replicas"], max_q_len <= 4   ? 4
+                                                           : max_q_len <= 8 ? 2
+                                                                            : 1);
+    config.split_kv_len = 128;
+    EXPECT_EQ(explained(config)["kernel"]["row_replicas"], 1);
+  }
+}
+
 TEST(Explain, WithArgumentsAlsoAnswers) {
   Sample sample(DEUCE_BACKEND_REFERENCE);
   EXPECT_EQ(explained(sample.config, &sample.args)["backend"], "reference");
