@@ -31,21 +31,24 @@ class HotTile {
               .rows = rows,
               .head_dim_qk = head_dim,
               .head_dim_v = head_dim,
-              .kv_type = type};
+              .kv_type = type,
+              .dots = kernels.dots && type == DType::bf16};
     const int width = kernels.padded(head_dim), groups = kHeads * shape_.groups();
     const std::size_t row_bytes = std::size_t{kHeads} * head_dim * dtype_bytes(type);
     for (auto* floats : {&q_, &o_}) floats->assign(groups * kGroupRows * width, 0.01F);
     scores_.resize(kScoreSlots * groups * kTileKeys * kGroupRows);
     expanded_.resize(2 * kTileKeys * width);
     zeros_.resize(kMaxLanes);
+    factors_.assign(kHeads, 0.01F);
     stats_.resize(groups);
-    state_ = {q_.data(), o_.data(), stats_.data(), scores_.data(), expanded_.data(), zeros_.data()};
-    cache_.assign(2 * kTileKeys * row_bytes, std::byte{0x3c});
-    for (int key = 0; key < kTileKeys; ++key) {
+    state_ = {q_.data(),        o_.data(),     stats_.data(),  scores_.data(),
+              expanded_.data(), zeros_.data(), factors_.data()};
+    tile_.keys = shape_.tile_keys();
+    cache_.assign(2 * tile_.keys * row_bytes, std::byte{0x3c});
+    for (int key = 0; key < tile_.keys; ++key) {
       k_rows_.push_back(cache_.data() + key * row_bytes);
-      v_rows_.push_back(cache_.data() + (kTileKeys + key) * row_bytes);
+      v_rows_.push_back(cache_.data() + (tile_.keys + key) * row_bytes);
     }
-    tile_.keys = kTileKeys;
     tile_.k_rows = k_rows_.data();
     tile_.v_rows = v_rows_.data();
     tile_.k_head_bytes = tile_.v_head_bytes = ptrdiff_t{head_dim} * dtype_bytes(type);
@@ -56,13 +59,13 @@ class HotTile {
   void attend() { kernels_.attend_tile(shape_, tile_, state_); }
   double bytes() const { return static_cast<double>(cache_.size()); }
   double multiply_adds() const {
-    return 2.0 * kHeads * kTileKeys * shape_.rows * shape_.head_dim_qk;
+    return 2.0 * kHeads * tile_.keys * shape_.rows * shape_.head_dim_qk;
   }
 
  private:
   const Kernels& kernels_;
   ItemShape shape_;
-  std::vector<float> q_, o_, scores_, expanded_, zeros_;
+  std::vector<float> q_, o_, scores_, expanded_, zeros_, factors_;
   std::vector<GroupStats> stats_;
   std::vector<std::byte> cache_;
   std::vector<const std::byte*> k_rows_, v_rows_;

@@ -157,6 +157,14 @@ AddHead value_function(DType working) {
   }
 }
 
+void rescale_group(const ItemShape& shape, float* o, const float* factors) {
+  for (int vector = 0; vector < 2 * step_count(shape.head_dim_v); ++vector) {
+    for (int row = 0; row < kGroupRows; ++row, o += kLanes) {
+      store(mul(load(o), broadcast(factors[row])), o);
+    }
+  }
+}
+
 /// Softmax of one group: scores become weights, o is rescaled where the maximum rose.
 void softmax_group(const ItemShape& shape, const Tile& tile, int head, int group, float* scores,
                    const ItemState& state) {
@@ -168,12 +176,7 @@ void softmax_group(const ItemShape& shape, const Tile& tile, int head, int group
   GroupStats& stats = state.stats[head * shape.groups() + group];
   alignas(64) float factors[kLanes];
   if (raise_max(scores, padded, stats, factors)) {
-    float* o = output_group(shape, head, group, state.o);
-    for (int vector = 0; vector < 2 * step_count(shape.head_dim_v); ++vector) {
-      for (int row = 0; row < kGroupRows; ++row, o += kLanes) {
-        store(mul(load(o), broadcast(factors[row])), o);
-      }
-    }
+    rescale_group(shape, output_group(shape, head, group, state.o), factors);
   }
   make_weights(scores, padded, stats);
   if (tile.v_scale == nullptr) return;
@@ -245,13 +248,17 @@ class TileAttention {
 /// The S/P ping-pong on a CPU: scores of the next head before the values of this one. What softmax
 /// reads was stored long ago, and what it writes is not needed soon, so the multiply-adds around it
 /// hide its latency.
-void attend_tile(const ItemShape& shape, const Tile& tile, const ItemState& state) {
-  TileAttention attention(shape, tile, state);
+template <class Attention>
+HWY_INLINE void ping_pong(int heads, Attention attention) {
   attention.score(0);
   attention.soften(0);
-  for (int head = 0; head < shape.heads; ++head) {
-    if (head + 1 < shape.heads) attention.score(head + 1);
+  for (int head = 0; head < heads; ++head) {
+    if (head + 1 < heads) attention.score(head + 1);
     attention.add_values(head);
-    if (head + 1 < shape.heads) attention.soften(head + 1);
+    if (head + 1 < heads) attention.soften(head + 1);
   }
+}
+
+void attend_tile(const ItemShape& shape, const Tile& tile, const ItemState& state) {
+  ping_pong(shape.heads, TileAttention(shape, tile, state));
 }

@@ -14,12 +14,14 @@
 
 namespace deuce::cpu {
 
-inline constexpr int kTileKeys = 24;      // keys that share one softmax step
-inline constexpr int kGroupRows = 4;      // rows that a vector of scores holds of each key
-inline constexpr int kScoreSlots = 2;     // heads whose scores or weights are kept at a time
-inline constexpr int kMaxLanes = 16;      // floats of the widest vector
-inline constexpr int kCacheLine = 64;     // bytes
-inline constexpr int kMultiplyAdds = 10;  // vector multiply-adds of one round of multiply_adds()
+inline constexpr int kVectorTileKeys = 24;  // keys that share one softmax step
+inline constexpr int kDotTileKeys = 48;     // the same, with dots
+inline constexpr int kTileKeys = 48;        // the larger one: what arrays of keys have room for
+inline constexpr int kGroupRows = 4;        // rows that a vector of scores holds of each key
+inline constexpr int kScoreSlots = 2;       // heads whose scores or weights are kept at a time
+inline constexpr int kMaxLanes = 16;        // floats of the widest vector
+inline constexpr int kCacheLine = 64;       // bytes
+inline constexpr int kMultiplyAdds = 10;    // vector multiply-adds of one round of multiply_adds()
 
 /// Into the second-level cache: a tile is larger than the first. GCC holds a function that does
 /// nothing but fetch to be free of effects and drops calls of it, unless it is inlined at once.
@@ -37,8 +39,12 @@ struct ItemShape {
   int head_dim_qk = 0, head_dim_v = 0;
   DType kv_type = DType::bf16;
   float softcap = 0;  // natural units; 0 = off
+  bool dots = false;  // products of bf16 pairs, see uses_dots()
 
   int groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
+  int tile_keys() const { return dots ? kDotTileKeys : kVectorTileKeys; }
+  /// Nothing is computed while the first tile is fetched, so it is a short one.
+  int first_tile_keys() const { return dots ? 16 : 12; }
 };
 
 /// Maximum and sum of the four rows of a group; sums are kept per lane until the item ends.
@@ -52,9 +58,10 @@ struct ItemState {
   float* q;           // [heads, groups, kGroupRows * padded head_dim_qk]
   float* o;           // [heads, groups, kGroupRows * padded head_dim_v]
   GroupStats* stats;  // [heads, groups]
-  float* scores;      // [kScoreSlots, groups, kTileKeys, kGroupRows]
+  float* scores;      // [kScoreSlots, groups, kTileKeys * kGroupRows]
   float* expanded;    // [kTileKeys, padded head_dim_qk + padded head_dim_v]
   float* zeros;       // [kMaxLanes]; set by begin()
+  float* factors;     // [heads]: with dots, what a dot product lacks to a score
 };
 
 /// Keys first .. last - 1 of a tile.
@@ -62,8 +69,8 @@ struct TileRange {
   int32_t first, last;
 };
 
-/// Up to kTileKeys keys. Row pointers are those of the bundle's first head; the other heads follow
-/// at k_head_bytes and v_head_bytes.
+/// Up to tile_keys() keys. Row pointers are those of the bundle's first head; the other heads
+/// follow at k_head_bytes and v_head_bytes.
 struct Tile {
   int keys = 0;
   const std::byte* const* k_rows = nullptr;  // [keys]
@@ -85,12 +92,15 @@ struct Tile {
 struct Kernels {
   const char* name;
   int lanes;  // floats of a vector
+  bool dots;  // has dot products of bf16 pairs
 
   /// Converts `count` elements to float.
   void (*convert_row)(DType type, const void* from, int count, float* to);
   /// Puts a query row, zero from head_dim_qk on to the padded width, in its place of state.q. It
   /// carries every factor of the scores, which then are in log2 units; natural with a softcap.
   void (*place_query)(const ItemShape& shape, int head, int row, const float* query, float* q);
+  /// With dots instead: the row as it came, bf16 without any factor; nullptr = zeros.
+  void (*place_bf16_query)(const ItemShape& shape, int head, int row, const void* query, float* q);
   /// Resets o and the statistics of an item.
   void (*begin)(const ItemShape& shape, const ItemState& state);
   void (*attend_tile)(const ItemShape& shape, const Tile& tile, const ItemState& state);
@@ -106,10 +116,21 @@ struct Kernels {
   int padded(int head_dim) const { return round_up(head_dim, 2 * lanes); }
 };
 
+/// Whether products are sums of bf16 pairs: where q, cache and output all are bf16, so that weights
+/// rounded to it cost no precision that the caller asked for, and rows fill whole vectors.
+inline bool uses_dots(const Problem& problem, const Kernels& kernels) {
+  const bool bf16 = problem.q_type == DType::bf16 && problem.kv_type == DType::bf16 &&
+                    problem.out_type == DType::bf16;
+  return kernels.dots && bf16 && problem.head_dim_qk % (2 * kernels.lanes) == 0 &&
+         problem.head_dim_v % (2 * kernels.lanes) == 0;
+}
+
 /// Instruction sets in this library that this CPU has, best first; the last is always `scalar`.
 std::span<const Kernels* const> available_kernels();
-/// Those on Highway alone, and the fall-back: what available_kernels() is made of.
+/// Those on Highway alone, the one with dots (nullptr where this CPU or library has none), and the
+/// fall-back: what available_kernels() is made of.
 std::span<const Kernels* const> simd_kernels();
+const Kernels* dot_kernels();
 const Kernels& scalar_kernels();
 
 /// The kernels that plans made from now on use.

@@ -42,6 +42,7 @@ Scratch carve(const Problem& problem, const Kernels& kernels, const Bundle& bund
   scratch.item.scores = carver.take<float>(int64_t{kScoreSlots} * groups * kTileKeys * kGroupRows);
   scratch.item.expanded = carver.take<float>(int64_t{kTileKeys} * (k_width + v_width));
   scratch.item.zeros = carver.take<float>(kMaxLanes);
+  scratch.item.factors = carver.take<float>(bundle.heads);
   float* partial = carver.take<float>(partial_floats(bundle.row_tile, problem.head_dim_v));
   if (partial != nullptr) {
     scratch.partial = partial_at(partial, bundle.row_tile, problem.head_dim_v);

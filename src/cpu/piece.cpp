@@ -31,10 +31,11 @@ void PieceAttention::attend(const Piece& piece, const RequestSizes& sizes) {
                  .head_dim_qk = problem_.head_dim_qk,
                  .head_dim_v = problem_.head_dim_v,
                  .kv_type = problem_.kv_type,
-                 .softcap = problem_.softcap};
+                 .softcap = problem_.softcap,
+                 .dots = uses_dots(problem_, kernels_)};
   const KeySpan keys = keys_of(piece, sizes, rows);
   Tile first;
-  locate(piece.item, keys, 0, first);
+  locate(piece.item, keys, item_shape_.first_tile_keys(), 0, first);
   place_queries(piece, rows, first);
   kernels_.begin(item_shape_, scratch_.item);
   walk_keys(piece, sizes, rows, keys, first);
@@ -58,27 +59,39 @@ KeySpan PieceAttention::keys_of(const Piece& piece, const RequestSizes& sizes,
 
 /// The keys of the first tile are fetched meanwhile.
 void PieceAttention::place_queries(const Piece& piece, const ItemRows& rows, const Tile& first) {
-  const int width = kernels_.padded(problem_.head_dim_qk);
-  const auto* q = static_cast<const std::byte*>(call_.q);
   const int padded_rows = item_shape_.groups() * kGroupRows;
   for (int head = 0; head < bundle_.heads; ++head) {
     const int64_t kv_head = int64_t{piece.item.kv_head} * bundle_.heads + head;
     const float factor =
         problem_.softmax_scale * call_.score_scale * view_.q_descale(piece.item.request, kv_head) *
         view_.k_descale(piece.item.request, kv_head) * (problem_.softcap > 0 ? 1.0F : kLog2E);
+    scratch_.item.factors[head] = factor;
     for (int row = 0; row < padded_rows; ++row) {
       fetch_part(first, head * padded_rows + row, bundle_.heads * padded_rows);
-      std::fill_n(scratch_.query, width, 0.0F);
+      const std::byte* query = nullptr;
       if (row < rows.per_head()) {
         const RowPlace at = rows.place(head, row);
-        const int64_t offset = view_.q_offset(piece.item.request, at.token, at.head);
-        kernels_.convert_row(problem_.q_type, q + offset * dtype_bytes(problem_.q_type),
-                             problem_.head_dim_qk, scratch_.query);
-        for (int i = 0; i < width; ++i) scratch_.query[i] *= factor;
+        query =
+            static_cast<const std::byte*>(call_.q) +
+            view_.q_offset(piece.item.request, at.token, at.head) * dtype_bytes(problem_.q_type);
       }
-      kernels_.place_query(item_shape_, head, row, scratch_.query, scratch_.item.q);
+      place_query(head, row, query, factor);
     }
   }
+}
+
+/// `query` nullptr: a row of zeros.
+void PieceAttention::place_query(int head, int row, const std::byte* query, float factor) {
+  if (item_shape_.dots) {
+    return kernels_.place_bf16_query(item_shape_, head, row, query, scratch_.item.q);
+  }
+  const int width = kernels_.padded(problem_.head_dim_qk);
+  std::fill_n(scratch_.query, width, 0.0F);
+  if (query != nullptr) {
+    kernels_.convert_row(problem_.q_type, query, problem_.head_dim_qk, scratch_.query);
+    for (int i = 0; i < width; ++i) scratch_.query[i] *= factor;
+  }
+  kernels_.place_query(item_shape_, head, row, scratch_.query, scratch_.item.q);
 }
 
 void PieceAttention::walk_keys(const Piece& piece, const RequestSizes& sizes, const ItemRows& rows,
@@ -91,7 +104,7 @@ void PieceAttention::walk_keys(const Piece& piece, const RequestSizes& sizes, co
     Tile& tile = tiles[current];
     Tile& next = tiles[1 - current];
     const int64_t next_key = key + tile.keys;
-    locate(piece.item, {next_key, keys.last}, 1 - current, next);
+    locate(piece.item, {next_key, keys.last}, item_shape_.tile_keys(), 1 - current, next);
     tile.next_keys = next.keys;
     tile.next_k_rows = next.k_rows;
     tile.next_v_rows = next.v_rows;
@@ -103,10 +116,11 @@ void PieceAttention::walk_keys(const Piece& piece, const RequestSizes& sizes, co
   }
 }
 
-/// Fills in where the first keys of a span lie, as many as a tile takes.
-void PieceAttention::locate(const Item& item, const KeySpan& span, int buffer, Tile& tile) {
+/// Fills in where the first keys of a span lie, at most `most`.
+void PieceAttention::locate(const Item& item, const KeySpan& span, int most, int buffer,
+                            Tile& tile) {
   const int64_t first = span.first;
-  const int keys = static_cast<int>(std::clamp<int64_t>(span.last - first, 0, kTileKeys));
+  const int keys = static_cast<int>(std::clamp<int64_t>(span.last - first, 0, most));
   const int size = dtype_bytes(problem_.kv_type);
   const int64_t kv_head = int64_t{item.kv_head} * bundle_.heads;
   tile.keys = keys;

@@ -66,7 +66,8 @@ class PieceAttention {
   void place_queries(const Piece& piece, const ItemRows& rows, const Tile& first);
   void walk_keys(const Piece& piece, const RequestSizes& sizes, const ItemRows& rows,
                  const KeySpan& keys, const Tile& first);
-  void locate(const Item& item, const KeySpan& span, int buffer, Tile& tile);
+  void place_query(int head, int row, const std::byte* query, float factor);
+  void locate(const Item& item, const KeySpan& span, int most, int buffer, Tile& tile);
   void find_seen(const RequestSizes& sizes, const ItemRows& rows, int64_t first, Tile& tile);
 
   const Problem& problem_;

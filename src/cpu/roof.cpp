@@ -35,46 +35,60 @@ double timed_pass(Pool& pool, int tasks, const Body& body) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Repeats a pass that does `amount` units until the time is up, five times at least.
+/// Repeats a pass that does `amount` units and returns its rate until the time is up, five times at
+/// least.
 template <class Pass>
-Rate repeat(double seconds, double amount, int& passes, const Pass& pass) {
+Rate repeat(double seconds, int& passes, const Pass& pass) {
   std::vector<double> rates;
   const auto start = Clock::now();
   pass();  // wakes the threads
   while (rates.size() < 5 ||
          std::chrono::duration<double>(Clock::now() - start).count() < seconds) {
-    rates.push_back(amount / pass());
+    rates.push_back(pass());
   }
   passes = static_cast<int>(rates.size());
   std::sort(rates.begin(), rates.end());
   return {.best = rates.back(), .median = rates[rates.size() / 2]};
 }
 
+/// Only keeps what is computed from being optimised away.
+std::atomic<float> sink{0};
+
 }  // namespace
+
+ReadRoof::ReadRoof(int threads)
+    : pool_(threads > 0 ? std::make_shared<Pool>(threads) : Pool::get()),
+      bytes_(std::clamp(3 * last_level_cache_bytes(), kLeastBuffer, kLargestBuffer)),
+      buffer_(new std::byte[bytes_]) {
+  timed_pass(*pool_, static_cast<int>(bytes_ / kClaimBytes),
+             [&](int i) { std::memset(buffer_.get() + i * kClaimBytes, 1, kClaimBytes); });
+}
+
+ReadRoof::~ReadRoof() = default;
+
+double ReadRoof::pass() {
+  const Kernels& kernels = chosen_kernels();
+  const double seconds = timed_pass(*pool_, static_cast<int>(bytes_ / kClaimBytes), [&](int i) {
+    sink = kernels.read_lines(buffer_.get() + i * kClaimBytes, kClaimBytes);
+  });
+  return static_cast<double>(bytes_) / seconds;
+}
 
 Roof measure_roof(int threads, double seconds) {
   const Kernels& kernels = chosen_kernels();
-  Pool pool(threads > 0 ? threads : usable_cpus());
+  ReadRoof reading(threads);
+  Pool& pool = reading.pool();
   Roof roof;
   roof.instruction_set = kernels.name;
   roof.threads = pool.threads();
-  roof.buffer_bytes = std::clamp(3 * last_level_cache_bytes(), kLeastBuffer, kLargestBuffer);
-  const std::unique_ptr<std::byte[]> buffer(new std::byte[roof.buffer_bytes]);
-  const int claims = static_cast<int>(roof.buffer_bytes / kClaimBytes);
-  std::atomic<float> sink{0};
-  timed_pass(pool, claims,
-             [&](int i) { std::memset(buffer.get() + i * kClaimBytes, 1, kClaimBytes); });
-  roof.read_bytes =
-      repeat(0.75 * seconds, static_cast<double>(roof.buffer_bytes), roof.passes, [&] {
-        return timed_pass(pool, claims, [&](int i) {
-          sink = kernels.read_lines(buffer.get() + i * kClaimBytes, kClaimBytes);
-        });
-      });
+  roof.buffer_bytes = reading.buffer_bytes();
+  roof.read_bytes = repeat(0.75 * seconds, roof.passes, [&] { return reading.pass(); });
   const int tasks = kClaimsPerThread * pool.threads();
   const double amount = static_cast<double>(tasks) * kClaimRounds * kMultiplyAdds * kernels.lanes;
   int passes = 0;
-  roof.multiply_adds = repeat(0.25 * seconds, amount, passes, [&] {
-    return timed_pass(pool, tasks, [&](int) { sink = kernels.multiply_adds(kClaimRounds); });
+  roof.multiply_adds = repeat(0.25 * seconds, passes, [&] {
+    return amount /
+           timed_pass(pool, tasks, [&](int) { sink = kernels.multiply_adds(kClaimRounds); });
   });
   return roof;
 }

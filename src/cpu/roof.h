@@ -7,9 +7,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 namespace deuce::cpu {
+
+class Pool;
 
 /// Repeated measurements of one rate, per second.
 struct Rate {
@@ -27,6 +30,25 @@ struct Roof {
 
 /// Size of the last-level cache in bytes; a guess of 32 MiB where the system does not tell.
 std::size_t last_level_cache_bytes();
+
+/// A buffer beyond the last-level cache, read pass by pass: what a sample can be put next to that
+/// was taken a moment ago. Neighbours on the machine change the roof by half from one second to the
+/// next.
+class ReadRoof {
+ public:
+  /// `threads` 0 = the pool that runs use. Allocates and touches the buffer.
+  explicit ReadRoof(int threads = 0);
+  ~ReadRoof();
+  /// Reads the buffer once; bytes per second.
+  double pass();
+  Pool& pool() { return *pool_; }
+  std::size_t buffer_bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<Pool> pool_;
+  std::size_t bytes_;
+  std::unique_ptr<std::byte[]> buffer_;
+};
 
 /// Measures for about `seconds` (the buffer's first touch comes on top, below a second).
 /// `threads` 0 = every CPU that this process may use. Not thread-safe with itself; allocates.

@@ -48,19 +48,23 @@ inline void finish_scores(const ItemShape& shape, const Tile& tile, const float*
   }
 }
 
+/// Raises the maxima to `top`, lane by lane as in GroupStats; `factors` as below.
+HWY_INLINE void raise_max_to(Vec top, GroupStats& stats, float* factors) {
+  const Vec before = load(stats.max), after = max(before, top);
+  const Vec factor = exp2(sub(before, zero_if_no_key(after)));
+  store(after, stats.max);
+  store(mul(load(stats.sum), factor), stats.sum);
+  store(factor, factors);
+}
+
 /// Raises the maxima to those of the tile if one of them is too far above. Returns whether it did;
 /// `factors` then holds what o of each row has to be multiplied by.
 HWY_INLINE bool raise_max(const float* scores, int padded, GroupStats& stats, float* factors) {
   Vec top = load(scores);
   for (int i = kLanes; i < padded; i += kLanes) top = max(top, load(scores + i));
   top = max_over_blocks(top);
-  const Vec before = load(stats.max);
-  if (all_at_most(top, add(before, broadcast(kLazyLog2)))) return false;
-  const Vec after = max(before, top);
-  const Vec factor = exp2(sub(before, zero_if_no_key(after)));
-  store(after, stats.max);
-  store(mul(load(stats.sum), factor), stats.sum);
-  store(factor, factors);
+  if (all_at_most(top, add(load(stats.max), broadcast(kLazyLog2)))) return false;
+  raise_max_to(top, stats, factors);
   return true;
 }
 

@@ -19,8 +19,9 @@ std::atomic<const Kernels*>& forced() {
 
 std::span<const Kernels* const> available_kernels() {
   static const std::vector<const Kernels*> list = [] {
-    const auto simd = simd_kernels();
-    std::vector<const Kernels*> all(simd.begin(), simd.end());
+    std::vector<const Kernels*> all;
+    if (dot_kernels() != nullptr) all.push_back(dot_kernels());
+    for (const Kernels* kernels : simd_kernels()) all.push_back(kernels);
     all.push_back(&scalar_kernels());
     return all;
   }();
@@ -31,6 +32,10 @@ const Kernels& chosen_kernels() {
   const Kernels* choice = forced();
   return choice != nullptr ? *choice : *available_kernels().front();
 }
+
+#ifndef DEUCE_CPU_DOTS
+const Kernels* dot_kernels() { return nullptr; }
+#endif
 
 bool force_kernels(const char* name) {
   if (name == nullptr) {

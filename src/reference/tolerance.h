@@ -49,11 +49,15 @@ struct Precision {
   double tanh_error = 0x1p-21;  // absolute
 };
 
-/// `cpu` and `reference` keep everything in fp32 or better. GPU kernels feed P to the matrix unit
-/// in the 16-bit type of the cache (bf16 for fp8 caches) and use the hardware's tanh.
-constexpr Precision precision_of(Backend backend, DType kv_type) {
+/// `reference` keeps everything in fp32 or better, and so does `cpu` but for problems that are bf16
+/// throughout, whose P may be bf16 where the CPU multiplies that. GPU kernels feed P to the matrix
+/// unit in the 16-bit type of the cache (bf16 for fp8 caches) and use the hardware's tanh.
+constexpr Precision precision_of(Backend backend, const Problem& problem) {
+  const bool bf16 = problem.q_type == DType::bf16 && problem.kv_type == DType::bf16 &&
+                    problem.out_type == DType::bf16;
+  if (backend == Backend::cpu && bf16) return {.p_roundoff = 0x1p-8};
   if (backend == Backend::cpu || backend == Backend::reference) return {};
-  const bool half = kv_type == DType::f16;
+  const bool half = problem.kv_type == DType::f16;
   return {.p_roundoff = half ? 0x1p-11 : 0x1p-8,
           .p_floor = half ? 0x1p-25 : 0.0,
           .tanh_error = 0x1p-10};

@@ -59,9 +59,10 @@ int main(int argc, char** argv) {
   call.kv_len_all = call.cache_slots = keys;
   call.num_pages = 1;
   call.score_scale = call.out_scale = 1;
-  const auto precision = std::atoi(argv[6]) != 0 ? deuce::reference::precision_of(
-                                                       deuce::Backend::hopper, deuce::DType::bf16)
-                                                 : deuce::reference::Precision{};
+  const deuce::Problem bf16_cache{.kv_type = deuce::DType::bf16};
+  const auto precision = std::atoi(argv[6]) != 0
+                             ? deuce::reference::precision_of(deuce::Backend::hopper, bf16_cache)
+                             : deuce::reference::Precision{};
 
   // An error of about 2^40 dwarfs every other element's share and the exact value beside it.
   constexpr float kFarOff = 0x1p40F;

@@ -210,7 +210,7 @@ reference::Verdict judge_results(const Subject& subject, const Instance& instanc
   if (call.batch == 0) return verdict;
   const bool emulated = subject.backend == DEUCE_BACKEND_EMULATOR;
   const Backend arithmetic = emulated ? Backend::blackwell : Backend{subject.backend};
-  return reference::judge(problem, call, reference::precision_of(arithmetic, problem.kv_type));
+  return reference::judge(problem, call, reference::precision_of(arithmetic, problem));
 }
 
 std::string check_frame(const Subject& subject, const Case& from, bool* refused) {

@@ -11,8 +11,7 @@ Result<reference::Verdict> verify(const deuce_decode_config& config, deuce_decod
   const Result<Problem> problem = validate_config(config);
   if (!problem.ok()) return problem.status();
   if (Status status = validate_args(problem.value(), args); !status.ok()) return status;
-  return reference::judge(problem.value(), args,
-                          reference::precision_of(used, problem.value().kv_type));
+  return reference::judge(problem.value(), args, reference::precision_of(used, problem.value()));
 }
 
 }  // namespace deuce::cli
