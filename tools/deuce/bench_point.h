@@ -27,7 +27,7 @@ struct BenchPoint {
   Traffic traffic;
   BenchCheck check;
   Samples samples;
-  double roof = 0;          // bytes per second: the higher of before and after, 0 = unknown
+  double roof = 0;          // bytes per second: median of passes among the samples, 0 = unknown
   std::string explanation;  // JSON, when asked for
 
   double bytes_per_second() const {

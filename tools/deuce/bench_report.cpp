@@ -58,7 +58,7 @@ std::string bench_row(const BenchPoint& point) {
 std::string bench_legend() {
   return "time: median; spread: half of p90 - p10, * = still noisy when the time was up; GB/s: K "
          "and V of\n"
-         "visible keys over time; roof: GB/s over the read roof measured around each point; "
+         "visible keys over time; roof: GB/s over the read roof, read among the samples; "
          "overhead: time\n"
          "beyond bytes / roof. Results were checked against double precision before they were "
          "timed.\n";

@@ -26,6 +26,8 @@ class Device {
   virtual Result<double> time(const std::function<Status()>& launch) = 0;
   /// Read bandwidth of the device, bytes per second, measured now; 0 = it cannot be measured.
   virtual double read_roof() = 0;
+  /// The same by one short pass, to be taken between samples; the first call may allocate.
+  virtual double roof_pass() = 0;
   /// Bytes of the largest cache in front of its memory.
   virtual std::size_t cache_bytes() const = 0;
   virtual deuce_stream stream() const { return nullptr; }
