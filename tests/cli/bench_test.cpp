@@ -69,6 +69,13 @@ TEST(BenchTool, TakesCasesOfALengthFile) {
   EXPECT_EQ(json["points"][0]["lengths"], "a/1/16");
 }
 
+TEST(BenchTool, RefusesADivisorWithoutACase) {
+  const Folder folder;
+  const ToolOutput ran = folder.run(std::string(kSmall) + "--batch 2 --kv-len 20 --divide 4");
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_NE(ran.err.find("--divide goes with --case"), std::string::npos) << ran.err;
+}
+
 TEST(BenchTool, KeepsWhatWasMeasuredWhenInterrupted) {
   const Folder folder;
   nlohmann::json json;
@@ -78,7 +85,7 @@ TEST(BenchTool, KeepsWhatWasMeasuredWhenInterrupted) {
     const ToolOutput ran =
         folder.run("--version >/dev/null; timeout --foreground --preserve-status -s INT " +
                    std::to_string(seconds) + " '" DEUCE_TOOL "' " + std::string(kSmall) +
-                   "--batch 1 --kv-len 20,21 --noise 0 --seconds 600 --json");
+                   "--batch 1 --kv-len 20000,20001 --noise 0 --seconds 600 --json");
     ASSERT_EQ(ran.exit_code, 130) << ran.err;
     json = nlohmann::json::parse(ran.out);
     EXPECT_EQ(json["interrupted"], true);

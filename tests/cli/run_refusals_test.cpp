@@ -167,6 +167,8 @@ const Refusal kScalars[] = {
      "in.safetensors: metadata 'softmax_scale': '0' would make every score or output 0"},
     {"metadata_overflow", [](StepFile& f) { f.metadata["softcap"] = "1e39"; },
      "in.safetensors: metadata 'softcap': '1e39' does not fit a 32-bit float"},
+    {"metadata_underflow", [](StepFile& f) { f.metadata["softcap"] = "1e-60"; },
+     "in.safetensors: metadata 'softcap': '1e-60' does not fit a 32-bit float"},
     {"softcap_negative", [](StepFile& f) { f.metadata["softcap"] = "-1"; }, "softcap is -1"},
     {"unknown_layout", [](StepFile& f) { f.metadata["kv_layout"] = "HWD"; },
      "in.safetensors: metadata 'kv_layout': 'HWD' is neither NHD nor HND"},

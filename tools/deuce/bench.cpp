@@ -78,6 +78,7 @@ Result<std::vector<BenchShape>> model_shapes(const BenchOptions& options) {
 Result<std::vector<LengthCase>> batches(const BenchOptions& options) {
   std::vector<LengthCase> result;
   if (options.cases.empty()) {
+    if (options.divide != 1) return invalid("divide", "--divide goes with --case");
     for (const int64_t batch :
          options.batches.empty() ? std::vector<int64_t>{8} : options.batches) {
       for (const int64_t keys :

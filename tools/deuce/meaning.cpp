@@ -23,7 +23,8 @@ Status set_float(float& target, std::string_view text) {
   const Result<double> number = parse_number(text);
   if (!number.ok()) return number.status();
   target = static_cast<float>(number.value());
-  if (!std::isfinite(target))
+  const bool lost = number.value() != 0 && target == 0;  // 0 has a meaning of its own
+  if (lost || !std::isfinite(target))
     return invalid("", "{} does not fit a 32-bit float", io::quoted_name(text));
   return {};
 }
