@@ -392,9 +392,7 @@ class DotAttention {
   }
 
  private:
-  float* slot(int head) const {
-    return state_.scores + head % kScoreSlots * groups_ * kTileKeys * kGroupRows;
-  }
+  float* slot(int head) const { return score_slot(shape_, state_, head); }
   int pairs_of_groups() const { return (groups_ + 1) / 2; }
   int strip_vectors() const { return dot_strip(std::min(groups_, 2)); }
   int strips() const { return (v_steps_ + strip_vectors() - 1) / strip_vectors(); }

@@ -71,6 +71,11 @@ float* output_group(const ItemShape& shape, int head, int group, float* o) {
   return o + ptrdiff_t{head * shape.groups() + group} * floats;
 }
 
+/// Scores and weights of a head, in one of two slots.
+float* score_slot(const ItemShape& shape, const ItemState& state, int head) {
+  return state.scores + head % kScoreSlots * shape.groups() * kTileKeys * kGroupRows;
+}
+
 void place_query(const ItemShape& shape, int head, int row, const float* query, float* q) {
   const DType working = working_type(shape.kv_type, shape.head_dim_qk);
   const int steps = step_count(shape.head_dim_qk);
@@ -228,10 +233,7 @@ class TileAttention {
   }
 
  private:
-  /// Scores and weights of a head, in one of two slots.
-  float* slot(int head) const {
-    return state_.scores + head % kScoreSlots * groups_ * kTileKeys * kGroupRows;
-  }
+  float* slot(int head) const { return score_slot(shape_, state_, head); }
 
   const ItemShape& shape_;
   const Tile& tile_;

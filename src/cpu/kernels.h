@@ -5,6 +5,7 @@
 // instruction set but `lanes`, and that keys outside a tile's pointers are never read.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,12 +17,13 @@ namespace deuce::cpu {
 
 inline constexpr int kVectorTileKeys = 24;  // keys that share one softmax step
 inline constexpr int kDotTileKeys = 48;     // the same, with dots
-inline constexpr int kTileKeys = 48;        // the larger one: what arrays of keys have room for
-inline constexpr int kGroupRows = 4;        // rows that a vector of scores holds of each key
-inline constexpr int kScoreSlots = 2;       // heads whose scores or weights are kept at a time
-inline constexpr int kMaxLanes = 16;        // floats of the widest vector
-inline constexpr int kCacheLine = 64;       // bytes
-inline constexpr int kMultiplyAdds = 10;    // vector multiply-adds of one round of multiply_adds()
+/// The larger one: what arrays of keys have room for.
+inline constexpr int kTileKeys = std::max(kVectorTileKeys, kDotTileKeys);
+inline constexpr int kGroupRows = 4;      // rows that a vector of scores holds of each key
+inline constexpr int kScoreSlots = 2;     // heads whose scores or weights are kept at a time
+inline constexpr int kMaxLanes = 16;      // floats of the widest vector
+inline constexpr int kCacheLine = 64;     // bytes
+inline constexpr int kMultiplyAdds = 10;  // vector multiply-adds of one round of multiply_adds()
 
 /// Into the second-level cache: a tile is larger than the first. GCC holds a function that does
 /// nothing but fetch to be free of effects and drops calls of it, unless it is inlined at once.
