@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles one Blackwell kernel to PTX, whose tcgen05, TMA and register lines must be those of
 expected.txt; and to an image of one architecture, if asked for, which must not spill."""
-import argparse
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import nvcc
 
 EXPECTED = pathlib.Path(__file__).with_name("expected.txt")
 # What is counted: a name, and the PTX line it stands for.
@@ -23,21 +24,15 @@ FORMS = {
 }
 
 
-def compile_kernel(options, folder):
+def compile_to_ptx(options, folder):
     """The PTX; nvcc stops there, or goes on to the image and keeps the PTX beside it."""
-    source = options.source / "gpu" / "kernels" / f"{options.kernel}.cu"
     if options.arch:
-        flags = ["-gencode", f"arch=compute_{options.arch},code=sm_{options.arch}", "-cubin",
+        flags = [*nvcc.image_of(options.arch),
                  "-Xptxas", "--warn-on-spills,--warn-on-local-memory-usage,-Werror",
                  "--keep", "--keep-dir", folder, "-o", folder / "image"]
     else:
         flags = ["-arch=compute_100f", "-ptx", "-o", folder / f"{options.kernel}.ptx"]
-    run = subprocess.run([options.nvcc, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr",
-                          "-Werror", "all-warnings",
-                          "-I", options.source, "-I", options.include, *flags, source],
-                         capture_output=True, text=True, check=False)
-    if run.returncode != 0:
-        sys.exit(f"{options.kernel}: nvcc failed\n{run.stderr}")
+    nvcc.compile_kernel(options, options.source, ["-Werror", "all-warnings", *flags])
     return (folder / f"{options.kernel}.ptx").read_text(encoding="utf-8")
 
 
@@ -50,15 +45,11 @@ def describe(ptx):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--nvcc", required=True)
-    parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("--include", type=pathlib.Path, required=True)
-    parser.add_argument("--kernel", required=True)
+    parser = nvcc.parser()
     parser.add_argument("--arch")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        ptx = compile_kernel(options, pathlib.Path(folder))
+        ptx = compile_to_ptx(options, pathlib.Path(folder))
     got = f"{options.kernel}: {describe(ptx)}"
     if got not in EXPECTED.read_text(encoding="utf-8").splitlines():
         sys.exit(f"not in {EXPECTED.name}:\n{got}")

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel that does not trace is the kernel without the calls, bit for bit: compiles one kernel as
 it stands and once more with every trace call taken out of the source, and compares the machine code."""
-import argparse
 import collections
 import pathlib
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import nvcc
 
 GUARD = "if constexpr (Machine::kTraces)"
 
@@ -56,13 +57,7 @@ def machine_code(options, source):
     """The .text sections of the kernel's image, by name."""
     with tempfile.TemporaryDirectory() as folder:
         image = pathlib.Path(folder) / "image.cubin"
-        run = subprocess.run(
-            [options.nvcc, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "-I", source, "-I",
-             options.include, "-gencode", f"arch=compute_{options.arch},code=sm_{options.arch}", "-cubin",
-             "-o", image, source / "gpu" / "kernels" / f"{options.kernel}.cu"],
-            capture_output=True, text=True, check=False)
-        if run.returncode != 0:
-            sys.exit(f"{options.kernel}: nvcc failed\n{run.stderr}")
+        nvcc.compile_kernel(options, source, [*nvcc.image_of(options.arch), "-o", image])
         return text_sections(image.read_bytes())
 
 
@@ -79,11 +74,7 @@ def text_sections(elf):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--nvcc", required=True)
-    parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("--include", type=pathlib.Path, required=True)
-    parser.add_argument("--kernel", required=True)
+    parser = nvcc.parser()
     parser.add_argument("--arch", required=True)
     parser.add_argument("--folder", required=True, help="of the kernel's source, which must hold calls")
     options = parser.parse_args()
