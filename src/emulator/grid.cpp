@@ -84,10 +84,8 @@ void Grid::end_run() {
 }
 
 const GlobalRange* Grid::range_of(const void* address, std::size_t bytes) const {
-  const auto at = reinterpret_cast<uintptr_t>(address);
   for (const GlobalRange& range : launch_.memory) {
-    const auto base = reinterpret_cast<uintptr_t>(range.base);
-    if (at >= base && at - base + bytes <= range.bytes) return &range;
+    if (range.contains(address, bytes)) return &range;
   }
   return nullptr;
 }

@@ -4,6 +4,7 @@
 // comes from the kernel's own edge table.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -38,12 +39,22 @@ struct KernelSpec {
   std::vector<NamedRange> shared_ranges, tensor_ranges;
 };
 
-/// Global memory that the kernel may touch.
+/// So many copies of something, so many bytes apart.
+struct Repeat {
+  int64_t count = 1, stride_bytes = 0;
+};
+
+/// Global memory that the kernel may touch: `bytes` at `base`, and again along each repeat. What
+/// lies between the runs may belong to another range. As for_strides() makes it, no stride is
+/// negative and the largest comes first.
 struct GlobalRange {
   std::string name;
   const void* base;
   std::size_t bytes;
   bool writable;
+  std::array<Repeat, 3> repeats{};
+
+  bool contains(const void* address, std::size_t count) const;
 };
 
 /// Who submits an operation.

@@ -3,6 +3,7 @@
 #include "emulator/memory_ranges.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "plan/cache_view.h"
 
@@ -11,20 +12,70 @@ namespace {
 
 using Bytes = std::size_t;
 
-/// Bytes from the first to behind the last element of an array of given sizes and strides, with an
-/// inner contiguous run of `inner` elements.
-Bytes extent(const int64_t (&size)[3], const int64_t (&stride)[3], int64_t inner, int bytes) {
-  int64_t last = inner;
-  for (int i = 0; i < 3; ++i) last += std::max<int64_t>(size[i] - 1, 0) * stride[i];
-  return static_cast<Bytes>(last) * static_cast<Bytes>(bytes);
+/// Whether bytes offset .. offset + count - 1 lie in one run of the repeats from `axis` on.
+bool in_run(const GlobalRange& range, std::size_t axis, int64_t offset, int64_t count) {
+  const auto run = static_cast<int64_t>(range.bytes);
+  if (offset < 0) return false;
+  if (axis == range.repeats.size()) return offset + count <= run;
+  const Repeat& repeat = range.repeats[axis];
+  if (repeat.count == 1) return in_run(range, axis + 1, offset, count);
+  // Runs of the inner repeats end `reach` behind their first byte: only so many steps come close.
+  int64_t reach = run;
+  for (std::size_t i = axis + 1; i < range.repeats.size(); ++i) {
+    reach += (range.repeats[i].count - 1) * range.repeats[i].stride_bytes;
+  }
+  const int64_t last = std::min(offset / repeat.stride_bytes, repeat.count - 1);
+  for (int64_t step = last; step >= 0 && offset - step * repeat.stride_bytes < reach; --step) {
+    if (in_run(range, axis + 1, offset - step * repeat.stride_bytes, count)) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
+bool GlobalRange::contains(const void* address, std::size_t count) const {
+  const auto at = reinterpret_cast<uintptr_t>(address), first = reinterpret_cast<uintptr_t>(base);
+  return at >= first &&
+         in_run(*this, 0, static_cast<int64_t>(at - first), static_cast<int64_t>(count));
+}
+
+GlobalRange for_strides(const char* name, const void* base, const int64_t (&size)[3],
+                        const int64_t (&stride)[3], int64_t inner, int element_bytes,
+                        bool writable) {
+  GlobalRange range{name, base, static_cast<Bytes>(inner * element_bytes), writable};
+  int64_t first = 0;  // of the run at the lowest address, in bytes
+  for (std::size_t i = 0; i < 3; ++i) {
+    const int64_t step = stride[i] * element_bytes;
+    if (size[i] <= 0) range.bytes = 0;
+    if (size[i] <= 1 || step == 0) continue;  // one run, or the same run again
+    range.repeats[i] = {size[i], std::abs(step)};
+    if (step < 0) first += (size[i] - 1) * step;
+  }
+  range.base = static_cast<const std::byte*>(base) + first;
+  std::sort(range.repeats.begin(), range.repeats.end(), [](const Repeat& a, const Repeat& b) {
+    return a.stride_bytes > b.stride_bytes;
+  });
+  // Runs without a gap between them are one: an access may go from one to the next.
+  for (auto repeat = range.repeats.rbegin(); repeat != range.repeats.rend(); ++repeat) {
+    if (repeat->count == 1) continue;
+    if (repeat->stride_bytes != static_cast<int64_t>(range.bytes)) break;
+    range.bytes *= static_cast<Bytes>(repeat->count);
+    *repeat = {};
+  }
+  return range;
+}
+
 std::vector<GlobalRange> memory_ranges(const Problem& problem, const Call& call) {
   std::vector<GlobalRange> ranges;
-  const auto add = [&](const char* name, const void* base, Bytes bytes, bool writable = false) {
-    if (base != nullptr && bytes > 0) ranges.push_back({name, base, bytes, writable});
+  const auto add = [&](const char* name, const void* base, Bytes bytes) {
+    if (base != nullptr && bytes > 0) ranges.push_back({name, base, bytes, false});
+  };
+  const auto add_strided = [&](const char* name, const void* base, const int64_t(&size)[3],
+                               const int64_t(&stride)[3], int64_t inner, DType type,
+                               bool writable = false) {
+    if (base == nullptr) return;
+    ranges.push_back(for_strides(name, base, size, stride, inner, dtype_bytes(type), writable));
+    if (ranges.back().bytes == 0) ranges.pop_back();
   };
   const bool ragged = call.cu_q_len != nullptr;
   const auto batch = static_cast<Bytes>(call.batch);
@@ -32,15 +83,12 @@ std::vector<GlobalRange> memory_ranges(const Problem& problem, const Call& call)
   const int64_t rows_size[3] = {ragged ? 1 : call.batch, rows, problem.num_q_heads};
   const int64_t slots = problem.page_size == 0 ? call.cache_slots : problem.page_size;
   const int64_t cache_size[3] = {call.num_pages, slots, problem.num_kv_heads};
-  add("q", call.q,
-      extent(rows_size, call.q_stride, problem.head_dim_qk, dtype_bytes(problem.q_type)));
-  add("k", call.k,
-      extent(cache_size, call.k_stride, problem.head_dim_qk, dtype_bytes(problem.kv_type)));
-  add("v", call.v,
-      extent(cache_size, call.v_stride, problem.head_dim_v, dtype_bytes(problem.kv_type)));
-  add("out", call.out,
-      extent(rows_size, call.out_stride, problem.head_dim_v, dtype_bytes(problem.out_type)), true);
-  add("lse", call.lse, extent(rows_size, call.lse_stride, 1, 4), true);
+  const DType kv = problem.kv_type, out = problem.out_type;
+  add_strided("q", call.q, rows_size, call.q_stride, problem.head_dim_qk, problem.q_type);
+  add_strided("k", call.k, cache_size, call.k_stride, problem.head_dim_qk, kv);
+  add_strided("v", call.v, cache_size, call.v_stride, problem.head_dim_v, kv);
+  add_strided("out", call.out, rows_size, call.out_stride, problem.head_dim_v, out, true);
+  add_strided("lse", call.lse, rows_size, call.lse_stride, 1, DType::f32, true);
   add("kv_len", call.kv_len, 4 * batch);
   add("kv_start", call.kv_start, 4 * batch);
   add("cu_q_len", call.cu_q_len, 4 * (batch + 1));
@@ -50,10 +98,8 @@ std::vector<GlobalRange> memory_ranges(const Problem& problem, const Call& call)
   if (call.page_indptr != nullptr) {
     add("page_indices", call.page_indices, 4 * static_cast<Bytes>(call.page_indptr[call.batch]));
   }
-  if (call.block_table != nullptr && call.batch > 0) {
-    const int64_t last = (call.batch - 1) * call.block_table_stride + call.block_table_columns;
-    add("block_table", call.block_table, 4 * static_cast<Bytes>(last));
-  }
+  add_strided("block_table", call.block_table, {call.batch, 1, 1}, {call.block_table_stride, 0, 0},
+              call.block_table_columns, DType::f32);  // ids, 4 bytes each
   add("sink", call.sink,
       static_cast<Bytes>(problem.num_q_heads) * static_cast<Bytes>(dtype_bytes(problem.sink_type)));
   return ranges;
