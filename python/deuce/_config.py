@@ -81,9 +81,9 @@ def factor(value, name):
 
 def backend_fields(value):
     """The config fields of a backend name; "emulator:blackwell" names the emulated one as well."""
-    name, _, emulated = str(value).partition(":")
+    name, colon, emulated = str(value).partition(":")
     known = _abi.BACKENDS.get(name)
-    if known is None or (emulated and (name, emulated) != ("emulator", "blackwell")):
+    if known is None or (colon and (name, emulated) != ("emulator", "blackwell")):
         raise errors.InvalidArgument(
             f"backend is {value!r}: it must be one of {', '.join(_abi.BACKENDS)}, "
             "emulator:blackwell", "backend", value)

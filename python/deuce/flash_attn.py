@@ -35,6 +35,8 @@ class _Options(NamedTuple):
     num_splits: object
     split_kv_len: object
     score_slots: object
+    row_replicas: object
+    emulator_seed: object
     sm_margin: object
     backend: object
     kv_layout: object
@@ -96,6 +98,7 @@ def _build(options, layouts):
             softmax_scale=_config.softmax_scale(options.softmax_scale), softcap=options.softcap,
             window_left=left, window_right=right, num_splits=options.num_splits,
             split_kv_len=options.split_kv_len, score_slots=options.score_slots,
+            row_replicas=options.row_replicas, emulator_seed=options.emulator_seed,
             sm_margin=options.sm_margin,
             max_kv_len=_config.bound(capacity) if options.max_seqlen_k is None
             else options.max_seqlen_k))
@@ -130,7 +133,8 @@ def flash_attn_with_kvcache(
         return_softmax_lse=False,
         out=None, softmax_lse=None, sinks=None, s_aux=None, learnable_sink=None, kv_layout="NHD",
         max_seqlen_k=None, k_token_scale=None, v_token_scale=None, split_kv_len=0, score_slots=0,
-        q_dtype=None, kv_dtype=None, workspace=None, stream=None, backend="auto"):
+        row_replicas=0, emulator_seed=0, q_dtype=None, kv_dtype=None, workspace=None, stream=None,
+        backend="auto"):
     """Attention of the newest tokens of each request against its KV cache.
 
     q: (batch, tokens, q heads, d), or packed (all tokens, q heads, d) with cu_seqlens_q and
@@ -172,8 +176,8 @@ def flash_attn_with_kvcache(
     lengths, length = _refuse.length(cache_seqlens, "cache_seqlens")
     options = _Options(max_seqlen_q, max_seqlen_k, softmax_scale, causal,
                        window_size if type(window_size) is tuple else _config.window(window_size),
-                       softcap, num_splits, split_kv_len, score_slots, sm_margin, backend,
-                       kv_layout, q_dtype, kv_dtype)
+                       softcap, num_splits, split_kv_len, score_slots, row_replicas,
+                       emulator_seed, sm_margin, backend, kv_layout, q_dtype, kv_dtype)
     out, softmax_lse = decode(
         _KVCACHE, options, q, k_cache, v_cache, out=out, lse=softmax_lse,
         want_lse=return_softmax_lse, kv_len=lengths, kv_len_all=length, kv_start=cache_leftpad,
@@ -193,8 +197,8 @@ def flash_attn_varlen_func(
         pack_gqa=None, sm_margin=0, fa_version=None, s_aux=None, learnable_sink=None,
         cp_world_size=1, cp_rank=0, cp_tot_seqused_k=None, score_mod=None, mask_mod=None,
         block_sparse_tensors=None, gather_kv_indices=None, aux_tensors=None, aux_scalars=None,
-        softmax_lse=None, kv_layout="NHD", split_kv_len=0, score_slots=0, q_dtype=None,
-        kv_dtype=None, workspace=None, stream=None, backend="auto"):
+        softmax_lse=None, kv_layout="NHD", split_kv_len=0, score_slots=0, row_replicas=0,
+        emulator_seed=0, q_dtype=None, kv_dtype=None, workspace=None, stream=None, backend="auto"):
     """flash_attn_with_kvcache in the form that vLLM and FlashAttention 4 call; decoding only.
 
     q: packed (all tokens, q heads, d) with cu_seqlens_q int32 (batch + 1,) and max_seqlen_q, or
@@ -236,8 +240,8 @@ def flash_attn_varlen_func(
             "head dim) are needed", "k")
     options = _Options(max_seqlen_q, max_seqlen_k, softmax_scale, causal,
                        (-1, -1) if window_size is None else _config.window(window_size), softcap,
-                       num_splits, split_kv_len, score_slots, sm_margin, backend, kv_layout,
-                       q_dtype, kv_dtype)
+                       num_splits, split_kv_len, score_slots, row_replicas, emulator_seed, sm_margin,
+                       backend, kv_layout, q_dtype, kv_dtype)
     lengths, length = _refuse.length(seqused_k, "seqused_k")
     want_lse = return_softmax_lse or return_lse
     out, softmax_lse = decode(

@@ -36,6 +36,8 @@ class _Options(NamedTuple):
     softmax_scale: float
     num_splits: int
     split_kv_len: int
+    row_replicas: int
+    emulator_seed: int
     backend: str
     flags: int
 
@@ -44,7 +46,7 @@ class _Options(NamedTuple):
         return dict(_config.backend_fields(self.backend), lse_base=2, max_kv_len=self.max_kv_len,
                     **{name: getattr(self, name) for name in (
                         "causal", "window_left", "window_right", "softcap", "softmax_scale",
-                        "num_splits", "split_kv_len", "flags")})
+                        "num_splits", "split_kv_len", "row_replicas", "emulator_seed", "flags")})
 
 
 def _planned(name, found, expected):
@@ -156,7 +158,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
              logits_soft_cap=None, q_data_type="float16", kv_data_type=None, o_data_type=None,
              data_type=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True,
              block_tables=None, seq_lens=None, fixed_split_size=None, disable_split_kv=False,
-             q_len_per_req=1):
+             q_len_per_req=1, row_replicas=0, emulator_seed=0):
         """Fix the layout of the next runs; refuses here what no run could do.
 
         indptr: int32 (batch + 1,). indices: int32 page ids. last_page_len: int32 (batch,), 1 ..
@@ -197,7 +199,8 @@ class BatchDecodeWithPagedKVCacheWrapper:
             window_right=window_right or -1, softcap=logits_soft_cap or 0.0,
             softmax_scale=_config.softmax_scale(sm_scale, "sm_scale"),
             num_splits=int(bool(disable_split_kv)),
-            split_kv_len=_split_tokens(fixed_split_size, page_size), backend=self._backend, flags=0)
+            split_kv_len=_split_tokens(fixed_split_size, page_size), row_replicas=row_replicas,
+            emulator_seed=emulator_seed, backend=self._backend, flags=0)
         self._config = self._check(options, indptr)
         if block_tables is not None:
             indptr = indices = last_page_len = None

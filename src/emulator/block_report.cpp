@@ -73,6 +73,13 @@ std::pair<const char*, std::string> classify(Conflict conflict, const AccessReco
 
 }  // namespace
 
+std::string replay_text(const Options& options) {
+  if (!options.replay.empty()) return options.replay;
+  return fmt::format("--replay {} --seed {}{}{}", options.run.text(), options.run.seed,
+                     options.strict ? " --strict" : "",
+                     options.strict_order ? " --strict-order" : "");
+}
+
 AccessRecord Block::record_of(const Warp& warp, const Op& call) const {
   AccessRecord record;
   record.kind = call.kind;
@@ -122,7 +129,7 @@ void Block::fault(const char* check, const Warp* warp, const Op* call, const std
   if (warp != nullptr && call != nullptr) {
     full += fmt::format("\n{}", describe(record_of(*warp, *call), "at"));
   }
-  full += fmt::format("\n  replay: --replay {} --seed {}", options_.run.text(), options_.run.seed);
+  full += fmt::format("\n  replay: {}", replay_text(options_));
   grid_.report().add({check, severity, edge, std::move(full)});
   if (severity == Severity::error) grid_.stop();
 }
@@ -247,7 +254,7 @@ std::string Block::wait_for_graph() const {
     if (warp.waiting != 0) out += blocked_line(warp);
   }
   out += wait_cycle();
-  out += fmt::format("  replay: --replay {} --seed {}\n", options_.run.text(), options_.run.seed);
+  out += fmt::format("  replay: {}\n", replay_text(options_));
   return out;
 }
 

@@ -50,17 +50,19 @@ class EmulatorPlan final : public BackendPlan {
   WorkspaceNeed workspace() const override { return workspace_of(plan_); }
 
   Status run(const Call& call, std::byte* workspace, deuce_stream) const override {
-    if (Status bad = check_blackwell_call(call); !bad.ok()) return bad;
+    if (Status bad = check_blackwell_call(problem_, call); !bad.ok()) return bad;
     if (call.batch == 0) return {};
     emulator::Options options;
     // Seed 0 is the timed schedule, any other one a random schedule of that seed.
     if (problem_.emulator_seed != 0) {
       options.run = {emulator::Mode::random, 0, problem_.emulator_seed};
     }
+    options.replay = fmt::format("the same call with emulator_seed {}, row_replicas {}",
+                                 problem_.emulator_seed, plan_.row_replicas);
     const emulator::RunResult result =
         emulator::run_blackwell(problem_, plan_, call, workspace, options);
     if (result.report.verdict() == emulator::Verdict::clean) return {};
-    return {DEUCE_HAZARD, "", fmt::format("emulator: {}", result.report.text())};
+    return {DEUCE_HAZARD, "", fmt::format("emulator: {}", result.report.sentence())};
   }
 
   std::string explain(const Call*) const override {

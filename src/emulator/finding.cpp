@@ -8,6 +8,26 @@
 #include <utility>
 
 namespace deuce::emulator {
+namespace {
+
+/// Lines joined by semicolons, runs of blanks made one.
+std::string in_one_line(const std::string& text) {
+  std::string line;
+  bool gap = false, next_line = false;
+  for (const char c : text) {
+    if (c == ' ' || c == '\n') {
+      gap = true;
+      next_line = next_line || c == '\n';
+      continue;
+    }
+    if (gap && !line.empty()) line += next_line ? "; " : " ";
+    gap = next_line = false;
+    line += c;
+  }
+  return line;
+}
+
+}  // namespace
 
 const char* name_of(Severity severity) {
   switch (severity) {
@@ -60,6 +80,15 @@ Verdict Report::verdict() const {
     if (finding.severity == Severity::review) return Verdict::review;
   }
   return Verdict::clean;
+}
+
+std::string Report::sentence() const {
+  const Severity wanted = errors_ > 0 ? Severity::error : Severity::review;
+  const auto found = std::find_if(findings_.begin(), findings_.end(), [&](const Finding& finding) {
+    return finding.severity == wanted;
+  });
+  if (errors_ == 0 && !incomplete_.empty()) return "incomplete: " + incomplete_;
+  return found == findings_.end() ? "" : found->check + ": " + in_one_line(found->text);
 }
 
 std::string Report::text() const {

@@ -33,6 +33,8 @@ class Report {
   const std::vector<Finding>& findings() const { return findings_; }
   const std::string& incomplete_reason() const { return incomplete_; }
   std::string text() const;
+  /// The first finding that decides the verdict, in one line: for statuses of the public API.
+  std::string sentence() const;
 
  private:
   std::vector<Finding> findings_;

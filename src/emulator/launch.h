@@ -99,7 +99,11 @@ struct Options {
   std::vector<TimelineEvent>* timeline = nullptr;
   trace::Recorder* recorder = nullptr;  // takes the trace of the run
   uint64_t step_limit = 400'000'000;
+  std::string replay = {};  // how a finding says to repeat the run; empty = options of deuce check
 };
+
+/// What stands behind "replay:" in a finding.
+std::string replay_text(const Options& options);
 
 struct RunResult {
   Report report;

@@ -75,7 +75,7 @@ class BlackwellGpuPlan final : public GpuPlan {
   WorkspaceNeed workspace() const override { return workspace_of(plan_); }
 
   Status run(const Call& call, std::byte* workspace, deuce_stream stream) const override {
-    if (Status bad = check_blackwell_call(call); !bad.ok()) return bad;
+    if (Status bad = check_blackwell_call(problem_, call); !bad.ok()) return bad;
     if (call.batch == 0) return {};
     blackwell::Params params;
     params.fault = fault_word();

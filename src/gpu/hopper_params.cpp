@@ -14,6 +14,7 @@ namespace deuce::hopper {
 namespace {
 
 constexpr int64_t kMaxKeys = int64_t{1} << 29;  // positions and windows then add up in 32 bits
+constexpr int64_t kMaxStrideBytes = int64_t{1} << 40, kMaxExtent = int64_t{1} << 32;  // of maps
 constexpr double kLog2OfE = 1.4426950408889634;
 
 OutElement out_element(DType type) {
@@ -53,12 +54,20 @@ Status check_modes(const Problem& problem) {
   return {};
 }
 
-Status check_stride(const char* field, const int64_t (&stride)[3], int64_t element_bytes) {
+/// Steps along each axis of a tensor: a stride that is never stepped over may be anything.
+struct Extents {
+  int64_t count[3];
+};
+
+Status check_stride(const char* field, const int64_t (&stride)[3], const Extents& extents,
+                    int64_t element_bytes) {
   for (int axis = 0; axis < 3; ++axis) {
-    if (stride[axis] < 0 || stride[axis] * element_bytes % 16 != 0) {
+    if (extents.count[axis] <= 1) continue;
+    if (stride[axis] < 0 || stride[axis] >= kMaxStrideBytes / element_bytes ||
+        stride[axis] * element_bytes % 16 != 0) {
       return unsupported(field,
-                         "{}[{}] is {} elements: hopper takes multiples of 16 bytes, not "
-                         "negative",
+                         "{}[{}] is {} elements: hopper takes multiples of 16 bytes from 0 to 2^40 "
+                         "- 16",
                          field, axis, stride[axis]);
     }
   }
@@ -71,9 +80,9 @@ Status check_pointer(const char* field, const void* pointer, unsigned alignment)
                      field, pointer, alignment);
 }
 
-Status check_even(const char* field, const int64_t (&stride)[3]) {
+Status check_even(const char* field, const int64_t (&stride)[3], const Extents& extents) {
   for (int axis = 0; axis < 3; ++axis) {
-    if (stride[axis] % 2 != 0) {
+    if (extents.count[axis] > 1 && stride[axis] % 2 != 0) {
       return unsupported(field, "{}[{}] is {} elements: hopper takes even strides", field, axis,
                          stride[axis]);
     }
@@ -121,13 +130,22 @@ Status check_call(const Problem& problem, const Call& call) {
   }
   if (Status bad = check_pointer("k", call.k, 16); !bad.ok()) return bad;
   if (Status bad = check_pointer("v", call.v, 16); !bad.ok()) return bad;
-  if (Status bad = check_stride("k_stride", call.k_stride, kv_bytes); !bad.ok()) return bad;
-  if (Status bad = check_stride("v_stride", call.v_stride, kv_bytes); !bad.ok()) return bad;
-  if (Status bad = check_pointer("q", call.q, 4); !bad.ok()) return bad;
-  if (Status bad = check_even("q_stride", call.q_stride); !bad.ok()) return bad;
+  const int64_t slots = problem.page_size > 0 ? problem.page_size : call.cache_slots;
+  if (slots > kMaxExtent) {
+    return unsupported("cache_slots", "cache_slots is {}: hopper takes at most 2^32", slots);
+  }
+  const Extents cache{{call.num_pages, slots, problem.num_kv_heads}};
+  Status bad = check_stride("k_stride", call.k_stride, cache, kv_bytes);
+  if (bad.ok()) bad = check_stride("v_stride", call.v_stride, cache, kv_bytes);
+  if (!bad.ok()) return bad;
+  const bool ragged = call.cu_q_len != nullptr;
+  const Extents rows{
+      {ragged ? 1 : call.batch, ragged ? kMaxKeys : call.q_len, problem.num_q_heads}};
+  if (Status odd = check_pointer("q", call.q, 4); !odd.ok()) return odd;
+  if (Status odd = check_even("q_stride", call.q_stride, rows); !odd.ok()) return odd;
   if (problem.out_type == DType::f32) return {};
-  if (Status bad = check_pointer("out", call.out, 4); !bad.ok()) return bad;
-  return check_even("out_stride", call.out_stride);
+  if (Status odd = check_pointer("out", call.out, 4); !odd.ok()) return odd;
+  return check_even("out_stride", call.out_stride, rows);
 }
 
 Element element_of(const Problem& problem) {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kMaxPosition = int64_t{1} << 31;
 constexpr int64_t kMaxStride = int64_t{1} << 39;  // elements: tensor maps hold 2^40 bytes
+constexpr int64_t kMaxExtent = int64_t{1} << 32;  // of a dimension of a tensor map
 
 Status check_shape(const Problem& problem) {
   if (problem.head_dim_qk != problem.head_dim_v ||
@@ -86,11 +87,18 @@ Status check_blackwell(const Problem& problem) {
 
 namespace {
 
-Status check_rows(const char* field, const void* base, const int64_t (&stride)[3]) {
+/// How many steps each axis of a tensor takes: a stride that is never stepped over may be anything.
+struct Extents {
+  int64_t count[3];
+};
+
+Status check_rows(const char* field, const void* base, const int64_t (&stride)[3],
+                  const Extents& extents) {
   if (reinterpret_cast<std::uintptr_t>(base) % 16 != 0) {
     return unsupported(field, "{} is not aligned to 16 bytes: blackwell needs that", field);
   }
   for (int axis = 0; axis < 3; ++axis) {
+    if (extents.count[axis] <= 1) continue;
     if (stride[axis] < 0 || stride[axis] % 8 != 0 || stride[axis] >= kMaxStride) {
       return unsupported(fmt::format("{}_stride", field),
                          "{}_stride[{}] is {} elements: blackwell takes multiples of 8 from 0 to "
@@ -101,15 +109,34 @@ Status check_rows(const char* field, const void* base, const int64_t (&stride)[3
   return {};
 }
 
+/// Query heads of a KV head are one axis of the tensor map, KV heads the next.
+Status check_group_stride(const Problem& problem, const Call& call) {
+  if (problem.num_kv_heads == 1 || call.q_stride[2] < kMaxStride / problem.group) return {};
+  return unsupported("q_stride",
+                     "q_stride[2] is {} elements: blackwell takes less than 2^39 / {}, the query "
+                     "heads per KV head",
+                     call.q_stride[2], problem.group);
+}
+
 }  // namespace
 
-Status check_blackwell_call(const Call& call) {
+Status check_blackwell_call(const Problem& problem, const Call& call) {
   if (call.k_token_scale != nullptr || call.v_token_scale != nullptr) {
     return unsupported("k_token_scale", "a token scale is given: blackwell takes none");
   }
+  if (call.cache_slots > kMaxExtent) {
+    return unsupported("cache_slots", "cache_slots is {}: blackwell takes at most 2^32",
+                       call.cache_slots);
+  }
+  const bool ragged = call.cu_q_len != nullptr;
+  const Extents rows{
+      {ragged ? 1 : call.batch, ragged ? kMaxPosition : call.q_len, problem.num_q_heads}};
+  const int64_t slots = problem.page_size == 0 ? call.cache_slots : problem.page_size;
+  const Extents cache{{call.num_pages, slots, problem.num_kv_heads}};
   for (const Status& status :
-       {check_rows("q", call.q, call.q_stride), check_rows("k", call.k, call.k_stride),
-        check_rows("v", call.v, call.v_stride), check_rows("out", call.out, call.out_stride)}) {
+       {check_rows("q", call.q, call.q_stride, rows), check_rows("k", call.k, call.k_stride, cache),
+        check_rows("v", call.v, call.v_stride, cache),
+        check_rows("out", call.out, call.out_stride, rows), check_group_stride(problem, call)}) {
     if (!status.ok()) return status;
   }
   return {};
@@ -171,6 +198,13 @@ WorkspaceNeed workspace_of(const BlackwellPlan& plan) {
 
 namespace {
 
+/// The stride of a dimension of one element is never stepped over, but must be legal.
+void replace_idle_strides(TensorMapSpec& map) {
+  for (int d = 1; d < map.rank; ++d) {
+    if (map.extent[d] == 1) map.stride_bytes[d - 1] = 16;
+  }
+}
+
 TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const Call& call) {
   const bool ragged = call.cu_q_len != nullptr;
   const auto bytes = [](int64_t elements) { return static_cast<uint64_t>(elements * 2); };
@@ -189,6 +223,7 @@ TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const
                       bytes(ragged ? 0 : call.q_stride[0])};
   map.box = {blackwell::Config::kBlockColumns, static_cast<uint32_t>(problem.group),
              static_cast<uint32_t>(ragged ? 1 : plan.query_tokens), 1, 1};
+  replace_idle_strides(map);
   return map;
 }
 
@@ -207,6 +242,7 @@ TensorMapSpec cache_map(const Problem& problem, const Call& call, const void* ba
                 static_cast<uint64_t>(std::max(call.num_pages, 1))};
   map.stride_bytes = {bytes(stride[1]), bytes(stride[2]), bytes(stride[0]), 0};
   map.box = {blackwell::Config::kBlockColumns, height, 1, 1};
+  replace_idle_strides(map);
   return map;
 }
 

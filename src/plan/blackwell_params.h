@@ -15,7 +15,7 @@ namespace deuce {
 /// Refuses by name what the kernel cannot do. The same for GPU and emulator.
 Status check_blackwell(const Problem& problem);
 /// Refuses by name addresses and strides that tensor maps and 16-byte stores cannot take.
-Status check_blackwell_call(const Call& call);
+Status check_blackwell_call(const Problem& problem, const Call& call);
 
 /// What a plan fixes once: work shape without batch, partial numbering, workspace parts.
 struct BlackwellPlan {

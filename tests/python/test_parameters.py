@@ -72,6 +72,8 @@ def deuce_tuning():
     return {
         "split_kv_len": Refused(100, deuce.InvalidArgument),
         "score_slots": Refused(9, deuce.InvalidArgument),
+        "row_replicas": Refused(3, deuce.InvalidArgument),
+        "emulator_seed": Refused(7, deuce.InvalidArgument),
         "backend": Refused("no such backend", deuce.InvalidArgument),
         "stream": NoEffect(0),
     }
@@ -261,6 +263,7 @@ def wrapper_rows():
         "sm_scale": Acts(0.7), "block_tables": Acts(
             ints(2, 0, 2, 1).reshape(2, 2), seq_lens=ints(30, 21)),
         "seq_lens": Acts(ints(29, 21)), "fixed_split_size": Refused(3, planned),
+        "row_replicas": Refused(3, planned), "emulator_seed": Refused(7, planned),
         "disable_split_kv": Refused(True, planned, "split_kv_len", fixed_split_size=8),
         "q_len_per_req": Refused(1, planned, "tokens in q"), "q": Acts(draw(4, 4, 16)),
         "paged_kv_cache": Acts((draw(3, 16, 2, 16), draw(3, 16, 2, 16))),
