@@ -3,6 +3,7 @@
 // They look at addresses and numbers only, never at the memory behind a pointer.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,6 +22,27 @@ inline Status check_alignment(const char* field, const void* pointer, std::size_
 inline Status check_pointer(const char* field, const void* pointer, std::size_t alignment) {
   if (pointer == nullptr) return invalid(field, "{} is null", field);
   return check_alignment(field, pointer, alignment);
+}
+
+constexpr float kLog2OfE = 1.44269504F;
+
+/// Scores are computed in fp32 and in log2 units, by every backend: `factor`, which they are
+/// multiplied by, and its quotient by a softcap must neither overflow there nor vanish.
+inline Status check_score_factor(const char* field, float value, double factor, float softcap) {
+  const auto single = static_cast<float>(factor);
+  if (single == 0 || !std::isfinite(single * kLog2OfE)) {
+    return invalid(
+        field,
+        "{} is {}: scores are then multiplied by {:.6g}, outside what fp32 holds in log2 "
+        "units, 1.4e-45 to 2.35e38",
+        field, value, factor);
+  }
+  if (softcap == 0) return {};
+  const auto capped = static_cast<float>(factor / softcap);
+  if (std::isfinite(capped) && std::abs(capped) >= std::numeric_limits<float>::min()) return {};
+  return invalid("softcap",
+                 "softcap is {}: {:.6g}, the factor of scores, divided by it is {:.6g} in fp32",
+                 softcap, factor, capped);
 }
 
 /// One dimension of a tensor: how many elements `stride` apart.

@@ -114,7 +114,9 @@ Status check_scales(const Problem& problem, const deuce_decode_args& args) {
   if (bad.ok()) bad = check_alignment("sink", args.sink, dtype_bytes(problem.sink_type));
   if (bad.ok()) bad = check_factor("score_scale", args.score_scale);
   if (bad.ok()) bad = check_factor("out_scale", args.out_scale);
-  return bad;
+  if (!bad.ok() || args.score_scale == 1) return bad;  // the plan has checked its own factor
+  return check_score_factor("score_scale", args.score_scale,
+                            double{problem.softmax_scale} * args.score_scale, problem.softcap);
 }
 
 Status check_reserved(const deuce_decode_args& args) {

@@ -35,6 +35,10 @@ Status check_contiguous(const deuce_decode_args& args) {
                    "its own",
                    args.num_pages, args.batch);
   }
+  if (args.cache_row != nullptr && args.num_pages == 0) {
+    return invalid("num_pages",
+                   "num_pages is 0: with cache_row it says how many rows the cache has");
+  }
   return check_alignment("cache_row", args.cache_row, alignof(int32_t));
 }
 

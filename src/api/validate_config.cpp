@@ -3,6 +3,7 @@
 // A value that no backend could accept is invalid here; the rest is each backend's own check.
 #include <cmath>
 
+#include "api/checks.h"
 #include "api/validate.h"
 #include "plan/limits.h"
 #include "plan/names.h"
@@ -141,6 +142,11 @@ Status check_extents(const deuce_decode_config& config) {
   return {};
 }
 
+float resolved_scale(const deuce_decode_config& config) {
+  if (config.softmax_scale != 0) return config.softmax_scale;
+  return 1.0f / std::sqrt(static_cast<float>(config.head_dim_qk));
+}
+
 Status check_numbers(const deuce_decode_config& config) {
   if (!std::isfinite(config.softmax_scale)) {
     return invalid("softmax_scale",
@@ -151,10 +157,17 @@ Status check_numbers(const deuce_decode_config& config) {
     return invalid("softcap", "softcap is {}: it must be 0 (off) or positive and finite",
                    config.softcap);
   }
-  if (config.lse_base != 0 && config.lse_base != 2) {
-    return invalid("lse_base", "lse_base is {}: it must be 0 (natural) or 2", config.lse_base);
+  if (!std::isfinite(config.softcap * kLog2OfE)) {
+    return invalid(
+        "softcap",
+        "softcap is {}: it must be below 2.35e38, as scores times log2(e) must be finite "
+        "in fp32",
+        config.softcap);
   }
-  return {};
+  const float scale = resolved_scale(config);
+  return config.lse_base != 0 && config.lse_base != 2
+             ? invalid("lse_base", "lse_base is {}: it must be 0 (natural) or 2", config.lse_base)
+             : check_score_factor("softmax_scale", scale, scale, config.softcap);
 }
 
 Status check_ways(const deuce_decode_config& config) {
@@ -218,9 +231,7 @@ Problem resolve(const deuce_decode_config& config) {
   problem.max_kv_len = config.max_kv_len;
   problem.window_left = config.window_left;
   problem.window_right = config.window_right;
-  problem.softmax_scale = config.softmax_scale != 0
-                              ? config.softmax_scale
-                              : 1.0f / std::sqrt(static_cast<float>(config.head_dim_qk));
+  problem.softmax_scale = resolved_scale(config);
   problem.softcap = config.softcap;
   problem.lse_base2 = config.lse_base == 2;
   problem.num_splits = config.num_splits;

@@ -131,6 +131,13 @@ const Refusal kCaches[] = {
      kInvalid, "cache_slots", "cache_slots is -5: it must be 0 or more"},
     {"cache_slots_with_pages", Cache::table, false, [](Sample& s) { s.args.cache_slots = 24; },
      kInvalid, "cache_slots", "cache_slots is 24 but the plan has pages: pass 0"},
+    {"cache_row_without_rows", Cache::contiguous, false,
+     [](Sample& s) {
+       s.cache_row = {0, 1, 2};
+       s.args.cache_row = s.cache_row.data();
+       s.args.num_pages = 0;
+     },
+     kInvalid, "num_pages", "num_pages is 0: with cache_row it says how many rows the cache has"},
     {"cache_row_with_pages", Cache::table, false,
      [](Sample& s) { s.args.cache_row = s.block_table.data(); }, kInvalid, "cache_row",
      "cache_row is given but the plan has pages: the page table says where keys are"},
@@ -273,6 +280,29 @@ const Refusal kScales[] = {
      "sink is 0x1002: it must be a multiple of 4 bytes"},
     {"score_scale_nan", Cache::table, false, [](Sample& s) { s.args.score_scale = kNan; }, kInvalid,
      "score_scale", "score_scale is nan: it must be finite, or 0 for 1"},
+    {"score_scale_that_leaves_nothing", Cache::table, false,
+     [](Sample& s) {
+       s.config.softmax_scale = 1e-30F;
+       s.args.score_scale = 1e-30F;
+     },
+     kInvalid, "score_scale",
+     "score_scale is 1e-30: scores are then multiplied by 1e-60, outside what "
+     "fp32 holds in log2 units, 1.4e-45 to 2.35e38"},
+    {"score_scale_that_overflows", Cache::table, false,
+     [](Sample& s) {
+       s.config.softmax_scale = 1e20F;
+       s.args.score_scale = 1e20F;
+     },
+     kInvalid, "score_scale",
+     "score_scale is 1e+20: scores are then multiplied by 1e+40, outside what fp32 holds in log2 "
+     "units, 1.4e-45 to 2.35e38"},
+    {"score_scale_that_overflows_beside_softcap", Cache::table, false,
+     [](Sample& s) {
+       s.config.softcap = 1e-10F;
+       s.args.score_scale = 1e30F;
+     },
+     kInvalid, "softcap",
+     "softcap is 1e-10: 2.5e+29, the factor of scores, divided by it is inf in fp32"},
     {"out_scale_infinite", Cache::table, false, [](Sample& s) { s.args.out_scale = kInfinity; },
      kInvalid, "out_scale", "out_scale is inf: it must be finite, or 0 for 1"},
     {"tree_mask", Cache::table, false,

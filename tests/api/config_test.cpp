@@ -140,6 +140,24 @@ const Refusal kRefusals[] = {
     {"softmax_scale_infinite", [](auto& c) { c.softmax_scale = -kInfinity; },
      DEUCE_INVALID_ARGUMENT, "softmax_scale",
      "softmax_scale is -inf: it must be finite, or 0 for 1 / sqrt(head_dim_qk)"},
+    {"softmax_scale_that_overflows_in_log2", [](auto& c) { c.softmax_scale = 2.4e38F; },
+     DEUCE_INVALID_ARGUMENT, "softmax_scale",
+     "softmax_scale is 2.4e+38: scores are then multiplied by 2.4e+38, outside what "
+     "fp32 holds in log2 units, 1.4e-45 to 2.35e38"},
+    {"softcap_that_overflows_in_log2", [](auto& c) { c.softcap = 2.4e38F; }, DEUCE_INVALID_ARGUMENT,
+     "softcap",
+     "softcap is 2.4e+38: it must be below 2.35e38, as scores times log2(e) must be finite in "
+     "fp32"},
+    {"softcap_that_scores_vanish_in", [](auto& c) { c.softcap = 2.3e38F; }, DEUCE_INVALID_ARGUMENT,
+     "softcap",
+     "softcap is 2.3e+38: 0.25, the factor of scores, divided by it is 1.08696e-39 in fp32"},
+    {"softcap_that_scores_overflow_in",
+     [](auto& c) {
+       c.softcap = 1e-38F;
+       c.softmax_scale = 10;
+     },
+     DEUCE_INVALID_ARGUMENT, "softcap",
+     "softcap is 1e-38: 10, the factor of scores, divided by it is inf in fp32"},
     {"softcap_negative", [](auto& c) { c.softcap = -30; }, DEUCE_INVALID_ARGUMENT, "softcap",
      "softcap is -30: it must be 0 (off) or positive and finite"},
     {"softcap_nan", [](auto& c) { c.softcap = kNan; }, DEUCE_INVALID_ARGUMENT, "softcap",
@@ -242,6 +260,12 @@ TEST(Config, EveryLegalEdgeIsAccepted) {
   accepts([](auto& c) { c.window_left = std::numeric_limits<int32_t>::max(); });
   accepts([](auto& c) { c.window_left = c.window_right = 0; });
   accepts([](auto& c) { c.softmax_scale = -1.3F; });
+  accepts([](auto& c) { c.softmax_scale = -2.35e38F; });
+  accepts([](auto& c) { c.softmax_scale = std::numeric_limits<float>::denorm_min(); });
+  accepts([](auto& c) {
+    c.softmax_scale = 4;
+    c.softcap = 2.35e38F;
+  });
   accepts([](auto& c) { c.num_splits = 256; });
   accepts([](auto& c) { c.split_kv_len = 128; });
   accepts([](auto& c) { c.device_id = 0; });
