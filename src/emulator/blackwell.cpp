@@ -38,9 +38,18 @@ const KernelSpec* blackwell_spec(const blackwell::Config& config) {
 
 Status check_compiled(const blackwell::Config& config) {
   if (blackwell_spec(config) != nullptr) return {};
-  return unsupported("score_slots",
-                     "score_slots is {}, row_replicas {}: compiled are 1, 2 and 3 with 1, 2 and 4",
-                     config.score_slots, config.row_replicas);
+  if (config.score_slots < 1 || config.score_slots > 3) {
+    return invalid("score_slots", "score_slots is {}: it must be 1, 2 or 3", config.score_slots);
+  }
+  if (config.row_replicas != 1 && config.row_replicas != 2 && config.row_replicas != 4) {
+    return invalid("row_replicas", "row_replicas is {}: it must be 1, 2 or 4", config.row_replicas);
+  }
+  if (config.strict_order) {
+    return unsupported("strict_order",
+                       "strict_order: the kernel is compiled with it for head_dim 64, bf16 and "
+                       "score_slots 2 and 3");
+  }
+  return unsupported("head_dim", "head_dim is {}: compiled are 64 and 128", config.head_dim);
 }
 
 RunResult run_blackwell(const Problem& problem, const BlackwellPlan& plan, const Call& call,

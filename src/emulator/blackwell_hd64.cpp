@@ -6,16 +6,16 @@ namespace deuce::emulator {
 
 std::vector<BlackwellVariant> blackwell_variants_64() {
   using blackwell::Config;
-  return {
+  std::vector<BlackwellVariant> list{
       blackwell_variant<Config{.head_dim = 64, .score_slots = 1, .bf16 = true}>(),
       blackwell_variant<Config{.head_dim = 64, .score_slots = 2, .bf16 = true}>(),
       blackwell_variant<Config{.head_dim = 64, .score_slots = 3, .bf16 = true}>(),
       blackwell_variant<Config{.head_dim = 64, .score_slots = 1, .bf16 = false}>(),
       blackwell_variant<Config{.head_dim = 64, .score_slots = 2, .bf16 = false}>(),
       blackwell_variant<Config{.head_dim = 64, .score_slots = 3, .bf16 = false}>(),
-      blackwell_variant<Config{.head_dim = 64, .score_slots = 2, .strict_order = true}>(),
-      blackwell_variant<Config{.head_dim = 64, .score_slots = 3, .strict_order = true}>(),
   };
+  add_strict_order<1>(list);
+  return list;
 }
 
 }  // namespace deuce::emulator

@@ -4,6 +4,11 @@
 
 namespace deuce::emulator {
 
-std::vector<BlackwellVariant> blackwell_variants_64_replicas() { return replicated_variants<64>(); }
+std::vector<BlackwellVariant> blackwell_variants_64_replicas() {
+  std::vector<BlackwellVariant> list = replicated_variants<64>();
+  add_strict_order<2>(list);
+  add_strict_order<4>(list);
+  return list;
+}
 
 }  // namespace deuce::emulator

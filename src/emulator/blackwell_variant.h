@@ -77,6 +77,16 @@ std::vector<BlackwellVariant> ring_variants() {
   return list;
 }
 
+/// Head dimension 64 that waits for PV before QK reuses its slot: 2 and 3 score slots.
+template <int kReplicas>
+void add_strict_order(std::vector<BlackwellVariant>& list) {
+  using blackwell::Config;
+  list.push_back(blackwell_variant<Config{
+                     .score_slots = 2, .strict_order = true, .row_replicas = kReplicas}>());
+  list.push_back(blackwell_variant<Config{
+                     .score_slots = 3, .strict_order = true, .row_replicas = kReplicas}>());
+}
+
 /// Every configuration with row replicas at one head dimension.
 template <int kHeadDim>
 std::vector<BlackwellVariant> replicated_variants() {

@@ -2,7 +2,7 @@
 // Runs schedules over two contents and sums up; see check.h.
 #include "emulator/check.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -58,10 +58,12 @@ void run_once(Content& content, const RunName& name, const CheckSettings& settin
 }
 
 void judge(CheckResult& result) {
+  std::vector<std::string> idle;
   for (const EdgeCount& edge : result.edges) {
-    if (edge.phases == 0) {
-      result.report.mark_incomplete(fmt::format("{} was never exercised", edge.name));
-    }
+    if (edge.phases == 0) idle.push_back(edge.name);
+  }
+  if (!idle.empty()) {
+    result.report.mark_incomplete(fmt::format("never exercised: {}", fmt::join(idle, ", ")));
   }
   result.verdict = result.report.verdict();
   if (!result.difference.empty() || !result.unequal.empty()) result.verdict = Verdict::error;
@@ -80,18 +82,15 @@ Result<CheckResult> check(const CheckSettings& settings, const CheckProgress& pr
   growing.growing = true;  // every block of keys asks for a rescale
   std::array<Content, 2> contents{Content(plain), Content(growing)};
   if (Status bad = check_blackwell(contents[0].decode.problem()); !bad.ok()) return bad;
+  const BlackwellPlan taken = plan_blackwell(contents[0].decode.problem(), settings.blocks);
   const blackwell::Config config{.head_dim = settings.spec.head_dim,
                                  .score_slots = settings.spec.score_slots,
                                  .bf16 = settings.spec.bf16,
-                                 .row_replicas = settings.spec.row_replicas};
+                                 .strict_order = settings.strict_order,
+                                 .row_replicas = taken.row_replicas};
   if (Status bad = check_compiled(config); !bad.ok()) return bad;
-  if (settings.strict_order && (settings.spec.head_dim != 64 || settings.spec.score_slots < 2 ||
-                                !settings.spec.bf16 || settings.spec.row_replicas != 1)) {
-    return unsupported("strict_order",
-                       "strict_order: compiled are head_dim 64, bf16, score_slots 2 and 3 without "
-                       "row replicas");
-  }
   CheckResult result;
+  result.row_replicas = taken.row_replicas;
   for (const Edge& edge : blackwell_spec(config)->edges) {
     if (edge.kind != EdgeKind::implied) result.edges.push_back({std::string(edge.name), 0});
   }

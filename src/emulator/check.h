@@ -34,6 +34,7 @@ struct EdgeCount {
 struct CheckResult {
   Verdict verdict = Verdict::clean;
   Report report;
+  int row_replicas = 1;          // that were taken: the spec's, or what a plan chooses for 0
   std::vector<RunName> runs;     // that ended
   std::vector<EdgeCount> edges;  // without implied ones
   uint64_t rescales = 0;         // of O by a warp, all runs together

@@ -30,10 +30,12 @@ namespace ctx = boost::context::detail;
 
 constexpr std::size_t kStackBytes = std::size_t{64} << 10;
 constexpr std::size_t kGuardBytes = std::size_t{4} << 10;
+constexpr std::size_t kMostGuarded = 8192;  // stacks with a guard page of their own: 16 blocks
 
 struct StackPool {
   std::mutex mutex;
   std::vector<void*> free;
+  std::size_t guarded = 0;
 
   void* take() {
     const std::lock_guard lock(mutex);
@@ -46,16 +48,22 @@ struct StackPool {
     const std::lock_guard lock(mutex);
     free.push_back(base);
   }
-  // Stacks are never unmapped: the next launch wants them again.
+  // Stacks are never unmapped: the next launch wants them again. A guard page splits a mapping in
+  // two, and Linux gives a process 65,530 mappings by default (vm.max_map_count), so only the first
+  // stacks have one each; later ones, of the same kernels, have one below all 512.
   void grow() {
     constexpr std::size_t kCount = 512;
     constexpr std::size_t kPitch = kStackBytes + kGuardBytes;
     void* block = mmap(nullptr, kCount * kPitch, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (block == MAP_FAILED) throw std::bad_alloc();
+    const bool guards_each = guarded < kMostGuarded;
+    if (guards_each) guarded += kCount;
     for (std::size_t i = 0; i < kCount; ++i) {
       auto* guard = static_cast<std::byte*>(block) + i * kPitch;
-      if (mprotect(guard, kGuardBytes, PROT_NONE) != 0) throw std::bad_alloc();
+      if ((i == 0 || guards_each) && mprotect(guard, kGuardBytes, PROT_NONE) != 0) {
+        throw std::bad_alloc();
+      }
       free.push_back(guard + kGuardBytes);
     }
   }

@@ -52,9 +52,8 @@ GlobalRange for_strides(const char* name, const void* base, const int64_t (&size
     if (step < 0) first += (size[i] - 1) * step;
   }
   range.base = static_cast<const std::byte*>(base) + first;
-  std::sort(range.repeats.begin(), range.repeats.end(), [](const Repeat& a, const Repeat& b) {
-    return a.stride_bytes > b.stride_bytes;
-  });
+  std::sort(range.repeats.begin(), range.repeats.end(),
+            [](const Repeat& a, const Repeat& b) { return a.stride_bytes > b.stride_bytes; });
   // Runs without a gap between them are one: an access may go from one to the next.
   for (auto repeat = range.repeats.rbegin(); repeat != range.repeats.rend(); ++repeat) {
     if (repeat->count == 1) continue;

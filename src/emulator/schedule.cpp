@@ -39,6 +39,12 @@ std::optional<RunName> parse_run_name(const std::string& text, uint64_t seed) {
       if (digits.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
       number = std::stoi(digits);
     }
+    const auto found = static_cast<Mode>(i);
+    // Only random schedules are many; an adversarial one is numbered by its slow role.
+    const int count = found == Mode::random        ? number + 1
+                      : found == Mode::adversarial ? kAdversarialRoles
+                                                   : 1;
+    if (number >= count) return std::nullopt;
     return RunName{static_cast<Mode>(i), number, seed};
   }
   return std::nullopt;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 
 #include "cli/tool.h"
 
@@ -90,6 +92,20 @@ const UsageError kErrors[] = {
      "else"},
     {"check --timing --explore",
      "deuce check: --explore: --timing takes --kernel, --head-dim, --rows and nothing else"},
+    {"check --score-slots 4",
+     "deuce check: --score-slots: '4' is outside 1 .. 3 (deuce check --help)"},
+    {"check --row-replicas 3", "deuce check: row_replicas is 3: it must be 1, 2 or 4"},
+    {"check --row-replicas 5",
+     "deuce check: --row-replicas: '5' is outside 0 .. 4 (deuce check --help)"},
+    {"check --replay timed/5",
+     "deuce check: --replay: 'timed/5' is not timed/0, eager/0, lazy/0, adversarial/0 to 4 or "
+     "random/N"},
+    {"check --replay adversarial/5",
+     "deuce check: --replay: 'adversarial/5' is not timed/0, eager/0, lazy/0, adversarial/0 to 4 "
+     "or random/N"},
+    {"run a --backend emulator:",
+     "deuce run: --backend: 'emulator:' is not one of auto, cpu, reference, emulator, hopper, "
+     "blackwell (deuce run --help)"},
     {"check --replay random/1 --schedules 3",
      "deuce check: --schedules: --replay runs one schedule"},
     {"bench --preset gpt-7",
@@ -132,6 +148,76 @@ TEST(Info, SaysThatBlackwellHasNeverRunOnSilicon) {
     const std::string text = folder.run(form).out;
     EXPECT_NE(text.find("has never run on silicon"), std::string::npos) << text;
   }
+}
+
+TEST(Info, NamesReplicasAndWhatTheEmulatorWrites) {
+  const Folder folder;
+  const std::string text = folder.run("info").out;
+  const std::string emulator = text.substr(text.find("backend    emulator"));
+  EXPECT_NE(emulator.find("out        f16, bf16, as q\n"), std::string::npos) << text;
+  EXPECT_NE(emulator.find("score_slots to 3, row_replicas to 4\n"), std::string::npos) << text;
+}
+
+/// The example of docs/cli.md with fewer schedules.
+TEST(Check, TakesTheReplicasThatAPlanTakesAndSaysSo) {
+  const Folder folder;
+  const char* shape = "check --schedules 1 --kv-len 300 --rows ";
+  for (const auto& [options, words] :
+       {std::pair{"16", "2 score slots, 4 row replicas (as a plan chooses), bf16\n"},
+        std::pair{"48 --row-replicas 0",
+                  "2 score slots, 2 row replicas (as a plan chooses), bf16\n"},
+        std::pair{"16 --head-dim 128", "2 score slots, 1 row replica (as a plan chooses), bf16\n"},
+        std::pair{"16 --row-replicas 1 --strict --strict-order",
+                  "2 score slots, 1 row replica, bf16, ptx-strict\n"}}) {
+    const ToolOutput ran = folder.run(std::string(shape) + options);
+    EXPECT_EQ(ran.exit_code, 0) << ran.out;
+    EXPECT_NE(ran.out.find(words), std::string::npos) << ran.out;
+  }
+}
+
+TEST(Check, RefusesAnOrderThatIsNotCompiled) {
+  const Folder folder;
+  const ToolOutput ran = folder.run("check --head-dim 128 --strict-order");
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_EQ(ran.err,
+            "deuce check: strict_order: the kernel is compiled with it for head_dim 64, bf16 and "
+            "score_slots 2 and 3\n");
+}
+
+TEST(Check, PrintsWhatDocsCliShows) {
+  const std::string text = file_text(DEUCE_DOCS_FOLDER "/cli.md");
+  const std::string prompt = "$ deuce ";
+  const std::size_t begin = text.find(prompt + "check");
+  ASSERT_NE(begin, std::string::npos);
+  std::istringstream shown(text.substr(begin, text.find("```", begin) - begin));
+  std::string command, line;
+  std::getline(shown, command);
+  const Folder folder;
+  std::istringstream printed(folder.run(command.substr(prompt.size())).out);
+  for (std::string wanted; std::getline(shown, wanted);) {
+    ASSERT_TRUE(std::getline(printed, line)) << wanted;
+    if (wanted.ends_with("...")) {  // a long line is cut
+      wanted.resize(wanted.size() - 3);
+      line.resize(wanted.size());
+    }
+    EXPECT_EQ(line, wanted);
+  }
+}
+
+TEST(Check, NamesEveryEdgeThatWasNotExercised) {
+  const Folder folder;
+  const ToolOutput ran = folder.run("check --schedules 1 --blocks 1 --kv-len 100 --row-replicas 1");
+  EXPECT_EQ(ran.exit_code, 8);
+  EXPECT_NE(ran.out.find("incomplete: never exercised: o_staged, o_stored\n"), std::string::npos)
+      << ran.out;
+}
+
+/// 32,768 fibers: a guard page for each would pass the number of mappings a process may have.
+TEST(Check, RunsTheLargestGrid) {
+  const Folder folder;
+  const ToolOutput ran = folder.run("check --schedules 1 --blocks 64 --batch 64 --kv-len 140");
+  EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("64 blocks\n"), std::string::npos) << ran.out;
 }
 
 TEST(Version, IsOneLine) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "emulator/machine.h"
@@ -34,21 +35,45 @@ Mutant without(OpKind fence, Role role, const char* about) {
           true};
 }
 
-TEST(TensorFences, EachRolesFencesAreNeededInStrictMode) {
-  expect_caught({
+class TensorFences : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Replicas, TensorFences, testing::Values(1, 2, 4),
+                         [](const auto& replicas) { return std::to_string(replicas.param); });
+
+TEST_P(TensorFences, EachRolesFencesAreNeededInStrictMode) {
+  std::vector<Mutant> mutants{
       without(OpKind::fence_before, Role::softmax, "S/P slot"),
       without(OpKind::fence_before, Role::correction, "O"),
       without(OpKind::fence_after, Role::softmax, "S/P slot"),
       without(OpKind::fence_after, Role::correction, "O"),
       without(OpKind::fence_after, Role::mma, ""),
-  });
+  };
+  for (Mutant& mutant : mutants) mutant.replicas = GetParam();
+  expect_caught(mutants);
 }
 
-TEST(TensorFences, AMissingOneIsANoteOtherwise) {
+TEST_P(TensorFences, TheKernelThatWaitsIsCleanInStrictMode) {
+  for (const int slots : {2, 3}) {
+    const Mutant none{.name = "none", .slots = slots, .strict = true, .replicas = GetParam()};
+    EXPECT_EQ(survivors(none), "") << slots << " slots";
+  }
+}
+
+/// Strict mode takes only the pairs that the PTX text promises to keep their order on the pipe.
+TEST_P(TensorFences, TheKernelsOneRelianceIsReportedInStrictMode) {
+  for (const Mode mode : kModes) {
+    DecodeCase decode(stimulus());
+    const Mutant none{.name = "none", .strict = true, .replicas = GetParam(), .relies = true};
+    const Report report = run_mutant(decode, mode, none).report;
+    EXPECT_TRUE(report.has("H2")) << report.text();
+  }
+}
+
+TEST_P(TensorFences, AMissingOneIsANoteOtherwise) {
   for (const Mode mode : kModes) {
     DecodeCase decode(stimulus());
     Mutant mutant = without(OpKind::fence_after, Role::mma, "");
     mutant.strict = false;
+    mutant.replicas = GetParam();
     const Report report = run_mutant(decode, mode, mutant).report;
     EXPECT_TRUE(report.has("H14")) << report.text();
     EXPECT_FALSE(report.has_error()) << report.text();

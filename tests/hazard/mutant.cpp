@@ -67,7 +67,8 @@ emulator::RunResult run_mutant(emulator::DecodeCase& decode, Mode mode, const Mu
   emulator::Options options;
   options.run = {mode, mode == Mode::adversarial ? 2 : 0, 5};
   options.filter = &filter;
-  options.strict = options.strict_order = mutant.strict;
+  options.strict = mutant.strict;
+  options.strict_order = mutant.strict && !mutant.relies;
   options.step_limit = 2'000'000;
   std::vector<std::byte> workspace(workspace_of(plan).bytes);
   return emulator::run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);

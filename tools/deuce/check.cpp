@@ -71,10 +71,11 @@ std::string modes_text(const std::vector<emulator::RunName>& runs) {
 void print(const CheckOptions& options, const emulator::CheckResult& result) {
   const emulator::CheckSettings& settings = options.settings;
   const emulator::CaseSpec& spec = settings.spec;
-  const std::string replicas =
-      spec.row_replicas > 1 ? fmt::format(", {} row replicas", spec.row_replicas) : "";
-  fmt::print("kernel      {}, head dim {}, {} score slots{}, {}{}\n", options.kernel, spec.head_dim,
-             spec.score_slots, replicas, options.type, settings.strict ? ", ptx-strict" : "");
+  fmt::print("kernel      {}, head dim {}, {} score slot{}, {} row replica{}{}, {}{}\n",
+             options.kernel, spec.head_dim, spec.score_slots, spec.score_slots == 1 ? "" : "s",
+             result.row_replicas, result.row_replicas == 1 ? "" : "s",
+             spec.row_replicas == 0 ? " (as a plan chooses)" : "", options.type,
+             settings.strict ? ", ptx-strict" : "");
   fmt::print("problem     {} requests of {} keys, {} rows, {} blocks\n", options.batch,
              options.kv_len, options.rows * options.q_len, settings.blocks);
   fmt::print("schedules   {}; seed {}\n", modes_text(result.runs), settings.seed);
@@ -143,7 +144,7 @@ Result<ExitCode> explore(const CheckOptions& options) {
   const emulator::CaseSpec& spec = options.settings.spec;
   std::vector<int> all_slots{1, 2, 3}, all_replicas{1, 2, 4};
   if (options.has("--score-slots")) all_slots = {spec.score_slots};
-  if (options.has("--row-replicas")) all_replicas = {spec.row_replicas};
+  if (spec.row_replicas != 0) all_replicas = {spec.row_replicas};
   Status compiled =
       emulator::check_compiled({.score_slots = all_slots[0], .row_replicas = all_replicas[0]});
   if (!compiled.ok()) return compiled;
@@ -181,9 +182,9 @@ Result<ExitCode> check(const CheckOptions& options) {
     settings.replay = emulator::parse_run_name(options.replay, settings.seed);
     if (!settings.replay) {
       return invalid("replay",
-                     "--replay: '{}' is not MODE/N with timed, eager, lazy, random or "
-                     "adversarial",
-                     options.replay);
+                     "--replay: '{}' is not timed/0, eager/0, lazy/0, adversarial/0 to {} or "
+                     "random/N",
+                     options.replay, emulator::kAdversarialRoles - 1);
     }
   }
   catch_interrupt();
@@ -211,9 +212,10 @@ void add_check(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"bf16", "f16"}))
       ->type_name("TYPE");
   integer_option(command, "--score-slots", settings.spec.score_slots, 1,
-                 "S tiles in flight, 1 to 3; default 2");
-  integer_option(command, "--row-replicas", settings.spec.row_replicas, 1,
-                 "copies of the rows, 1, 2 or 4; default 1", 4);
+                 "S tiles in flight, 1 to 3; default 2", 3);
+  settings.spec.row_replicas = 0;
+  integer_option(command, "--row-replicas", settings.spec.row_replicas, 0,
+                 "copies of the rows, 1, 2 or 4; default 0 = as a plan chooses", 4);
   integer_option(command, "--kv-len", options->kv_len, 0, "keys of each request; default 1000",
                  1 << 20);
   integer_option(command, "--batch", options->batch, 1, "requests; default 1", 1 << 12);

@@ -67,7 +67,9 @@ Json to_json(const Info& info) {
       entry["out_types"] = shapes.out_types;
       entry["contiguous"] = shapes.contiguous;
       entry["smallest_page"] = shapes.smallest_page;
+      entry["out_as_q"] = shapes.out_as_q;
       entry["most_score_slots"] = shapes.most_score_slots;
+      entry["most_row_replicas"] = shapes.most_row_replicas;
       entry["features"] = shapes.features;
       entry["refused_features"] = shapes.refused_features;
     }
@@ -89,13 +91,15 @@ std::string types_text(const std::vector<std::string>& types) {
 void print(const SupportedShapes& shapes) {
   line("", "  head dims  " + ranges_text(shapes.head_dims));
   line("", "  q x kv     " + types_text(shapes.types));
-  line("", fmt::format("  out        {}", fmt::join(shapes.out_types, ", ")));
+  line("", fmt::format("  out        {}{}", fmt::join(shapes.out_types, ", "),
+                       shapes.out_as_q ? ", as q" : ""));
   line("", fmt::format("  cache      {}{}", shapes.contiguous ? "contiguous, " : "",
                        shapes.smallest_page > 0
                            ? fmt::format("pages of {} and more", shapes.smallest_page)
                            : "no pages"));
-  line("", fmt::format("  features   {}; score_slots to {}", fmt::join(shapes.features, ", "),
-                       shapes.most_score_slots));
+  line("", fmt::format("  features   {}; score_slots to {}, row_replicas to {}",
+                       fmt::join(shapes.features, ", "), shapes.most_score_slots,
+                       shapes.most_row_replicas));
   if (!shapes.refused_features.empty())
     line("", fmt::format("  refused    {}", fmt::join(shapes.refused_features, ", ")));
 }

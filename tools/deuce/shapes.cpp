@@ -75,9 +75,19 @@ SupportedShapes supported_shapes(Backend backend) {
       if (yes) shapes.types.push_back(fmt::format("{} x {}", name_of(q), name_of(kv)));
     }
   }
+  // What is written may depend on what is read: asked for each type of q.
+  shapes.out_as_q = true;
   for (const DType out : kTypes) {
-    if (ask([&](deuce_decode_config& c) { c.out_dtype = static_cast<int32_t>(out); }))
-      shapes.out_types.emplace_back(name_of(out));
+    bool written = false;
+    for (const DType q : kTypes) {
+      const bool yes = ask([&](deuce_decode_config& c) {
+        c.q_dtype = c.kv_dtype = static_cast<int32_t>(q);
+        c.out_dtype = static_cast<int32_t>(out);
+      });
+      written = written || yes;
+      if (yes && q != out) shapes.out_as_q = false;
+    }
+    if (written) shapes.out_types.emplace_back(name_of(out));
   }
   shapes.contiguous = ask([](deuce_decode_config& c) { c.page_size = 0; });
   for (int page = 256; page >= 1; --page) {
@@ -86,6 +96,10 @@ SupportedShapes supported_shapes(Backend backend) {
   for (int slots = 1; slots <= 3; ++slots) {
     if (ask([slots](deuce_decode_config& c) { c.score_slots = slots; }))
       shapes.most_score_slots = slots;
+  }
+  for (const int replicas : {1, 2, 4}) {
+    if (ask([replicas](deuce_decode_config& c) { c.row_replicas = replicas; }))
+      shapes.most_row_replicas = replicas;
   }
   for (const Feature& feature : kFeatures) {
     (ask(feature.ask) ? shapes.features : shapes.refused_features).emplace_back(feature.name);

@@ -17,7 +17,8 @@ struct SupportedShapes {
   std::vector<std::string> out_types;
   bool contiguous = false;
   int smallest_page = 0;  // 0 = no paged cache
-  int most_score_slots = 0;
+  bool out_as_q = false;  // out has the type of q, whichever that is
+  int most_score_slots = 0, most_row_replicas = 0;
   std::vector<std::string> features, refused_features;
 };
 
