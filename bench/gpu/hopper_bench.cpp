@@ -18,11 +18,11 @@
 #include <numeric>
 #include <random>
 
+#include "api/validate.h"
 #include "bench_cases.h"
-#include "gpu/hopper_params.h"
-#include "gpu/tensor_map.h"
+#include "fill.h"
+#include "gpu/tile_roof.h"
 #include "kernel/numbers.h"
-#include "roof.h"
 
 namespace deuce::bench {
 namespace {
@@ -108,7 +108,7 @@ class Bench {
  private:
   deuce_decode_args args_of(int set) const;
   double worst_error();
-  hopper::Params params_of(int set) const;
+  hopper::TileRoof roof_of(int set) const;
 
   BenchCase spec_;
   deuce_decode_config config_;
@@ -225,30 +225,16 @@ deuce_decode_args Bench::args_of(int set) const {
   return args;
 }
 
-hopper::Params Bench::params_of(int set) const {
-  Problem problem;
-  problem.num_q_heads = config_.num_q_heads;
-  problem.num_kv_heads = config_.num_kv_heads;
-  problem.group = spec_.group;
-  problem.head_dim_qk = problem.head_dim_v = spec_.head_dim;
-  problem.q_type = static_cast<DType>(spec_.q_dtype);
-  problem.kv_type = static_cast<DType>(spec_.kv_dtype);
-  problem.page_size = spec_.page_size;
-  problem.max_batch = batch_;
-  problem.max_q_len = spec_.q_len;
-  problem.max_kv_len = config_.max_kv_len;
-  problem.causal = true;
-  problem.softmax_scale = 1;
+hopper::TileRoof Bench::roof_of(int set) const {
+  const Result<Problem> problem = validate_config(config_);
+  if (!problem.ok()) check(problem.status(), "config");
   deuce_decode_args args = args_of(set);
-  args.score_scale = args.out_scale = 1;
-  const int index = hopper::select_shape(spec_.head_dim, hopper::element_of(problem),
-                                         int64_t{spec_.group} * spec_.q_len, false);
-  const hopper::Config& shape = hopper::kShapes[static_cast<std::size_t>(index)];
-  hopper::Params params =
-      hopper::make_params(shape, problem, args, workers_, reinterpret_cast<std::byte*>(workspace_));
-  check(encode_tensor_map(hopper::map_spec(shape, problem, args, false), params.k_map), "map");
-  check(encode_tensor_map(hopper::map_spec(shape, problem, args, true), params.v_map), "map");
-  return params;
+  check(validate_args(problem.value(), args), "args");
+  hopper::TileRoof roof;
+  check(hopper::make_tile_roof(problem.value(), args, workers_,
+                               reinterpret_cast<std::byte*>(workspace_), roof),
+        "tile roof");
+  return roof;
 }
 
 /// Largest |error| over the bound scale, request and KV head 0 of set 0, against the reference.
@@ -331,29 +317,24 @@ nlohmann::json Bench::measure(int replays) {
   const double error = worst_error();
   const int launches = std::max(sets_, bytes_ > 500'000'000 ? 4 : 16);
   std::vector<deuce_decode_args> args;
-  std::vector<hopper::Params> params;
+  std::vector<hopper::TileRoof> roofs;
   for (int set = 0; set < sets_; ++set) {
     args.push_back(args_of(set));
-    params.push_back(params_of(set));
+    roofs.push_back(roof_of(set));
   }
-  const int shape = hopper::select_shape(spec_.head_dim,
-                                         spec_.kv_dtype == DEUCE_E4M3   ? hopper::Element::e4m3
-                                         : spec_.kv_dtype == DEUCE_BF16 ? hopper::Element::bf16
-                                                                        : hopper::Element::half,
-                                         int64_t{spec_.group} * spec_.q_len, false);
   const Timing kernel = time_graph(launches, replays, [&](int i, cudaStream_t stream) {
     check(deuce_decode_run(plan_, &args[i % sets_], workspace_, workspace_bytes_,
                            reinterpret_cast<deuce_stream>(stream)),
           "run");
   });
   const Timing tiles = time_graph(launches, replays, [&](int i, cudaStream_t stream) {
-    check(launch_tile_roof(shape, params[i % sets_], workers_, stream), "tile roof");
+    check(hopper::launch_tile_roof(roofs[i % sets_], stream), "tile roof");
   });
   const int64_t half = bytes_ / 2 / 16384 * 16384;
   const int64_t places = std::max<int64_t>(pool_bytes_ / std::max<int64_t>(half, 16384), 1);
   const Timing linear = time_graph(2 * launches, replays, [&](int i, cudaStream_t stream) {
-    check(launch_linear_roof((i % 2 == 0 ? k_ : v_) + (i / 2 % places) * half, half, workers_,
-                             stream),
+    check(hopper::launch_linear_roof((i % 2 == 0 ? k_ : v_) + (i / 2 % places) * half, half,
+                                     workers_, stream),
           "linear roof");
   });
   const auto rate = [&](double microseconds) {
@@ -401,8 +382,9 @@ int run(int argc, char** argv) {
   check(cudaGetDeviceProperties(&properties, 0), "device");
   int driver = 0;
   check(cudaDriverGetVersion(&driver), "driver");
-  const Timing empty = time_graph(
-      64, replays, [](int, cudaStream_t stream) { check(launch_empty(132, stream), "empty"); });
+  const Timing empty = time_graph(64, replays, [](int, cudaStream_t stream) {
+    check(hopper::launch_empty(132, stream), "empty");
+  });
   fmt::print("{} ({} SMs), empty kernel in a graph {:.2f} us\n", properties.name,
              properties.multiProcessorCount, empty.median);
   nlohmann::json report{{"schema", 1},

@@ -15,13 +15,9 @@ namespace {
 
 constexpr int kShort = 16, kLong = 48;  // KV blocks of the two lengths
 
-RunResult time_once(int head_dim, int rows, const SlotTiming& timed, int blocks, Band band,
-                    std::vector<TimelineEvent>* timeline) {
-  DecodeCase decode({.head_dim = head_dim,
-                     .group = rows,
-                     .kv_len = {blocks * blackwell::Config::kTileRows},
-                     .score_slots = timed.score_slots,
-                     .row_replicas = timed.row_replicas});
+RunResult time_once(CaseSpec spec, int blocks, Band band, std::vector<TimelineEvent>* timeline) {
+  spec.kv_len = {blocks * blackwell::Config::kTileRows};
+  DecodeCase decode(spec);
   const BlackwellPlan plan = plan_blackwell(decode.problem(), 1);
   std::vector<std::byte> workspace(workspace_of(plan).bytes);
   Options options;
@@ -29,6 +25,20 @@ RunResult time_once(int head_dim, int rows, const SlotTiming& timed, int blocks,
   options.band = band;
   options.timeline = timeline;
   return run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
+}
+
+/// Steady cycles of a block and the rest of the shorter run; the report of a run that failed.
+Status measure_band(const CaseSpec& spec, Band band, SlotTiming& timing,
+                    std::vector<TimelineEvent>* timeline) {
+  const RunResult longer = time_once(spec, kLong, band, timeline);
+  const RunResult shorter = time_once(spec, kShort, band, nullptr);
+  if (longer.report.has_error() || shorter.report.has_error()) {
+    return Status{DEUCE_HAZARD, "", longer.report.text() + shorter.report.text()};
+  }
+  const auto index = static_cast<std::size_t>(band);
+  timing.cycles_per_block[index] = (longer.cycles - shorter.cycles) / (kLong - kShort);
+  timing.fixed_cycles[index] = shorter.cycles - kShort * timing.cycles_per_block[index];
+  return {};
 }
 
 const TimelineEvent* find(const std::vector<TimelineEvent>& timeline, TimelineEvent::Kind kind,
@@ -99,18 +109,36 @@ Result<TimingReport> predict_timing(int head_dim, int rows) {
   for (SlotTiming& timing : report.slots) {
     for (const Band band : {Band::low, Band::best, Band::high}) {
       std::vector<TimelineEvent> timeline;
-      const RunResult longer = time_once(head_dim, rows, timing, kLong, band, &timeline);
-      const RunResult shorter = time_once(head_dim, rows, timing, kShort, band, nullptr);
-      if (longer.report.has_error() || shorter.report.has_error()) {
-        return Status{DEUCE_HAZARD, "", longer.report.text() + shorter.report.text()};
-      }
-      const auto index = static_cast<std::size_t>(band);
-      timing.cycles_per_block[index] = (longer.cycles - shorter.cycles) / (kLong - kShort);
-      timing.fixed_cycles[index] = shorter.cycles - kShort * timing.cycles_per_block[index];
+      const CaseSpec spec{.head_dim = head_dim,
+                          .group = rows,
+                          .score_slots = timing.score_slots,
+                          .row_replicas = timing.row_replicas};
+      Status bad = measure_band(spec, band, timing, &timeline);
+      if (!bad.ok()) return bad;
       if (band == Band::best) timing.overlap = overlap_of_scores(timeline, 8, kLong - 8);
     }
   }
   return report;
+}
+
+Result<SlotTiming> predict_kernel(const TimedKernel& kernel) {
+  const CaseSpec spec{.head_dim = kernel.head_dim,
+                      .group = kernel.group,
+                      .q_len = kernel.q_len,
+                      .causal = kernel.q_len > 1,
+                      .score_slots = kernel.score_slots,
+                      .row_replicas = kernel.row_replicas};
+  if (Status bad = check_compiled({.head_dim = spec.head_dim,
+                                   .score_slots = spec.score_slots,
+                                   .row_replicas = spec.row_replicas});
+      !bad.ok())
+    return bad;
+  SlotTiming timing{.score_slots = kernel.score_slots, .row_replicas = kernel.row_replicas};
+  for (const Band band : {Band::low, Band::best, Band::high}) {
+    Status bad = measure_band(spec, band, timing, nullptr);
+    if (!bad.ok()) return bad;
+  }
+  return timing;
 }
 
 }  // namespace deuce::emulator

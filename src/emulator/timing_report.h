@@ -41,4 +41,12 @@ struct TimingReport {
 /// Times all of them on one block of the grid; protocol and time only, no values.
 Result<TimingReport> predict_timing(int head_dim, int rows);
 
+/// One kernel on one problem: `group` query heads of a KV head, q_len tokens, causal.
+struct TimedKernel {
+  int head_dim = 64, group = 16, q_len = 1, score_slots = 1, row_replicas = 1;
+};
+/// Its steady cycles and fixed part on one CTA with a whole item. The merge of items that are cut
+/// is not in it: the emulator takes its loads one after the other, a GPU does not.
+Result<SlotTiming> predict_kernel(const TimedKernel& kernel);
+
 }  // namespace deuce::emulator

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <memory>
 
 #include "gpu/cuda_status.h"
 #include "gpu/device.h"
@@ -59,41 +57,6 @@ const Functions* find(const Problem& problem) {
   }
   return nullptr;
 }
-
-/// The call with its arrays on the device.
-class DeviceCall {
- public:
-  Status copy(const Call& call, const std::vector<HostArray>& arrays) {
-    call_ = call;
-    for (const HostArray& array : arrays) {
-      memory_.push_back(std::make_unique<DeviceMemory>());
-      Status status = memory_.back()->allocate(array.bytes);
-      if (status.ok()) {
-        status = cuda_status(
-            cudaMemcpy(memory_.back()->data(), array.base, array.bytes, cudaMemcpyHostToDevice),
-            "cudaMemcpy");
-      }
-      if (!status.ok()) return status;
-      moved_[array.base] = memory_.back()->data();
-    }
-    move(call_.q), move(call_.k), move(call_.v), move(call_.out), move(call_.lse);
-    move(call_.kv_len), move(call_.kv_start), move(call_.cu_q_len), move(call_.cache_row);
-    move(call_.page_indptr), move(call_.last_page_len), move(call_.page_indices);
-    move(call_.block_table), move(call_.sink);
-    return {};
-  }
-  const Call& call() const { return call_; }
-
- private:
-  template <class T>
-  void move(T*& pointer) const {
-    const auto found = moved_.find(pointer);
-    if (found != moved_.end()) pointer = static_cast<T*>(found->second);
-  }
-  Call call_{};
-  std::vector<std::unique_ptr<DeviceMemory>> memory_;
-  std::map<const void*, void*> moved_;
-};
 
 /// Median seconds of a launch, by events around it.
 Result<double> time_of(const std::function<cudaError_t()>& launch) {
@@ -199,8 +162,7 @@ Result<TracedRun> measure(const Functions& kernel, const Params& params, int wor
 
 }  // namespace
 
-Result<TracedRun> run_traced(const Problem& problem, const Call& call,
-                             const std::vector<HostArray>& arrays, uint32_t capacity) {
+Result<TracedRun> run_traced(const Problem& problem, const Call& call, uint32_t capacity) {
   if (Status bad = check_problem(problem); !bad.ok()) return bad;
   if (Status bad = check_call(problem, call); !bad.ok()) return bad;
   const Functions* kernel = find(problem);
@@ -218,16 +180,10 @@ Result<TracedRun> run_traced(const Problem& problem, const Call& call,
     return invalid("records", "--records is {}: the slices of {} warps would pass 4 GB", capacity,
                    slices);
   }
-  DeviceCall on_device;
   LaunchMemory memory;
   Params params;
-  Status status = on_device.copy(call, arrays);
-  if (status.ok()) {
-    status = memory.allocate(workspace_parts(config, problem, workers), slices, capacity);
-  }
-  if (status.ok()) {
-    status = prepare(*kernel, problem, on_device.call(), workers, memory, params);
-  }
+  Status status = memory.allocate(workspace_parts(config, problem, workers), slices, capacity);
+  if (status.ok()) status = prepare(*kernel, problem, call, workers, memory, params);
   if (!status.ok()) return status;
   Result<TracedRun> run = measure(*kernel, params, workers, memory.buffer(capacity), slices);
   if (run.ok()) run.value().device = device.value().name;

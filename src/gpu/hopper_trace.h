@@ -20,15 +20,8 @@ struct TracedRun {
   std::string device;
 };
 
-/// An array of the call, in host memory.
-struct HostArray {
-  const void* base;
-  std::size_t bytes;
-};
-
-/// `arrays`: everything the call points to; it is copied to the device. UNSUPPORTED for a shape
-/// without a traced kernel, NO_DEVICE without a Hopper GPU.
-Result<TracedRun> run_traced(const Problem& problem, const Call& call,
-                             const std::vector<HostArray>& arrays, uint32_t capacity);
+/// `call`: its pointers are memory of the current device. UNSUPPORTED for a shape without a traced
+/// kernel, NO_DEVICE without a Hopper GPU.
+Result<TracedRun> run_traced(const Problem& problem, const Call& call, uint32_t capacity);
 
 }  // namespace deuce::hopper

@@ -43,6 +43,12 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+std::string places(const std::vector<Point>& points) {
+  std::string text;
+  for (const Point& point : points) text += fmt::format("{:.1f},{:.1f} ", point.x, point.y);
+  return text;
+}
+
 }  // namespace
 
 void Svg::rect(double x, double y, double width, double height, std::string_view kind,
@@ -62,6 +68,24 @@ void Svg::line(double x1, double y1, double x2, double y2, std::string_view kind
   body_ += fmt::format(R"(<path d="M{:.1f} {:.1f}L{:.1f} {:.1f}" class="{}"/>)"
                        "\n",
                        x1, y1, x2, y2, kind);
+}
+
+void Svg::polyline(const std::vector<Point>& points, std::string_view kind) {
+  body_ += fmt::format(R"(<polyline points="{}" class="{}"/>)"
+                       "\n",
+                       places(points), kind);
+}
+
+void Svg::polygon(const std::vector<Point>& points, std::string_view kind) {
+  body_ += fmt::format(R"(<polygon points="{}" class="{}"/>)"
+                       "\n",
+                       places(points), kind);
+}
+
+void Svg::dot(const Point& centre, double radius, std::string_view kind, const std::string& tip) {
+  body_ += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{:.1f}" class="{}")", centre.x,
+                       centre.y, radius, kind);
+  body_ += tip.empty() ? "/>\n" : fmt::format("><title>{}</title></circle>\n", escaped(tip));
 }
 
 void Svg::arrow(double x1, double y1, double x2, double y2, std::string_view kind) {
@@ -84,12 +108,12 @@ void Svg::cell(double x, double y, double width, double height, std::string_view
 std::string Svg::finish(double height) const {
   return fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" height="{1:.0f}" role="img">
-<title>{2}</title><style>{3}</style>
+<title>{2}</title><style>{3}{5}</style>
 <defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6"/><path d="M0 6L6 0" stroke-width="1"/></pattern>
 <marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>
 {4}</svg>
 )",
-      width_, height, escaped(title_), kStyle, body_);
+      width_, height, escaped(title_), kStyle, body_, more_style_);
 }
 
 }  // namespace deuce::trace

@@ -5,18 +5,28 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace deuce::trace {
 
+struct Point {
+  double x, y;
+};
+
 class Svg {
  public:
-  Svg(double width, std::string title) : width_(width), title_(std::move(title)) {}
+  /// `more_style`: rules beside the common ones.
+  Svg(double width, std::string title, std::string_view more_style = {})
+      : width_(width), title_(std::move(title)), more_style_(more_style) {}
 
   /// `kind` is a class of the style sheet, `tip` shows on hover.
   void rect(double x, double y, double width, double height, std::string_view kind,
             const std::string& tip = {});
   void text(double x, double y, std::string_view words, std::string_view kind = "t");
   void line(double x1, double y1, double x2, double y2, std::string_view kind = "l");
+  void polyline(const std::vector<Point>& points, std::string_view kind);
+  void polygon(const std::vector<Point>& points, std::string_view kind);
+  void dot(const Point& centre, double radius, std::string_view kind, const std::string& tip = {});
   /// An arrow along a soft curve.
   void arrow(double x1, double y1, double x2, double y2, std::string_view kind);
   /// A rect with words in the middle, if they fit.
@@ -26,7 +36,7 @@ class Svg {
 
  private:
   double width_;
-  std::string title_, body_;
+  std::string title_, more_style_, body_;
 };
 
 /// Width of words in the small font of cells, generously.

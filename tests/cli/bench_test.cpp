@@ -14,7 +14,7 @@
 namespace deuce::cli {
 namespace {
 
-constexpr const char* kSmall = "bench --backend reference --q-heads 2 --kv-heads 1 --head-dim 16 ";
+constexpr const char* kSmall = "bench --backend reference --heads 2:1 --head-dim 16 ";
 
 BenchShape small_shape(std::vector<int32_t> kv_lens, int page_size) {
   BenchShape shape;
@@ -62,7 +62,7 @@ TEST(BenchTool, TakesCasesOfALengthFile) {
   std::ofstream(folder.file("lens.json"))
       << R"({"cases":[{"name":"a/1","batch":2,"kv_lens":[64,8]}]})";
   const ToolOutput ran = folder.run(
-      std::string(kSmall) + "--lengths lens.json --case a/1 --divide 16 --seconds 0.05 --json");
+      std::string(kSmall) + "--trace lens.json --case a/1 --divide 16 --seconds 0.05 --json");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   const auto json = nlohmann::json::parse(ran.out);
   EXPECT_EQ(json["points"][0]["kv_lens"], (std::vector<int>{4, 1}));
@@ -73,7 +73,76 @@ TEST(BenchTool, RefusesADivisorWithoutACase) {
   const Folder folder;
   const ToolOutput ran = folder.run(std::string(kSmall) + "--batch 2 --kv-len 20 --divide 4");
   EXPECT_EQ(ran.exit_code, 2);
-  EXPECT_NE(ran.err.find("--divide goes with --case"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("--divide goes with --trace or --case"), std::string::npos) << ran.err;
+}
+
+TEST(BenchTool, ReadsOneCacheWhenHotAndShowsNoRoof) {
+  const Folder folder;
+  const std::string flags = std::string(kSmall) + "--batch 1 --kv-len 20 --seconds 0.05 --json";
+  const auto cold = nlohmann::json::parse(folder.run(flags).out)["points"][0];
+  EXPECT_EQ(cold["mode"], "rotated");
+  EXPECT_GT(cold["copies"], 1);
+  EXPECT_TRUE(cold.contains("roof_bytes_per_s"));
+  const auto hot = nlohmann::json::parse(folder.run(flags + " --hot").out)["points"][0];
+  EXPECT_EQ(hot["mode"], "hot");
+  EXPECT_EQ(hot["copies"], 1);
+  EXPECT_FALSE(hot.contains("roof_bytes_per_s"));
+}
+
+TEST(BenchTool, MeasuresTheProductOfItsAxesAndFitsEachSweep) {
+  const Folder folder;
+  const ToolOutput ran = folder.run(
+      "bench --backend reference --heads 2:1,4:2 --head-dim 16,32 --q-len 1..2 --page 0,16 "
+      "--dtype bf16,f32 --batch 1 --kv-len 16:64:x2 --seconds 0.02 --json");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  ASSERT_EQ(json["points"].size(), 2U * 2 * 2 * 2 * 2 * 3);
+  std::set<std::string> seen;
+  for (const auto& point : json["points"]) {
+    std::string key;
+    for (const char* axis : {"q_heads", "head_dim", "q_len", "page_size", "dtype", "kv_lens"})
+      key += point[axis].dump() + " ";
+    seen.insert(key);
+  }
+  EXPECT_EQ(seen.size(), json["points"].size());
+  ASSERT_EQ(json["fits"].size(), 2U * 2 * 2 * 2 * 2);
+  for (const auto& fit : json["fits"]) EXPECT_EQ(fit["kv_lens"], (std::vector<int>{16, 32, 64}));
+}
+
+TEST(BenchTool, SavesItsResultBesideTheTable) {
+  const Folder folder;
+  const ToolOutput ran = folder.run(std::string(kSmall) +
+                                    "--batch 1 --kv-len 20 --seconds 0.02 --save a/b/result.json");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out.substr(0, 6), "deuce ");
+  EXPECT_EQ(nlohmann::json::parse(file_text(folder.file("a/b/result.json")))["points"].size(), 1U);
+}
+
+TEST(BenchTool, RefusesToTimeTheEmulator) {
+  const Folder folder;
+  const ToolOutput ran = folder.run("bench --backend emulator");
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_EQ(ran.err,
+            "deuce bench: backend emulator: the time it takes is not a GPU's; deuce check --timing "
+            "and deuce bench figure9 show simulated times\n");
+}
+
+TEST(GpuBackends, AreRefusedAsNoDeviceWhereThereIsNone) {
+  if (open_gpu(Backend::hopper).ok()) GTEST_SKIP() << "there is a Hopper GPU";
+  const Folder folder;
+  for (const char* command :
+       {"bench --backend hopper", "bench --backend blackwell",
+        "run '" DEUCE_TEST_DATA "/smollm2_decode.safetensors' --backend hopper",
+        "trace --backend hopper --out ."}) {
+    const ToolOutput ran = folder.run(command);
+    EXPECT_EQ(ran.exit_code, 4) << command;
+    EXPECT_EQ(ran.out, "") << command;
+    EXPECT_NE(ran.err.find(": backend "), std::string::npos) << ran.err;
+  }
+  // The environment chooses the memory, too: a GPU plan on host memory would crash.
+  const ToolOutput ran =
+      folder.run("--version >/dev/null; DEUCE_BACKEND=hopper '" DEUCE_TOOL "' bench --kv-len 8");
+  EXPECT_EQ(ran.exit_code, 4) << ran.err;
 }
 
 TEST(BenchTool, KeepsWhatWasMeasuredWhenInterrupted) {
@@ -119,7 +188,7 @@ TEST(BenchTool, RefusesLengthFilesByNameAndCase) {
   const Folder folder;
   for (const BadLengths& file : files) {
     std::ofstream(folder.file("lens.json")) << file.json;
-    const ToolOutput ran = folder.run("bench --lengths lens.json --case a");
+    const ToolOutput ran = folder.run("bench --trace lens.json --case a");
     EXPECT_EQ(ran.exit_code, 2);
     EXPECT_EQ(ran.err, std::string("deuce bench: lens.json: ") + file.sentence + "\n");
   }

@@ -8,9 +8,10 @@ namespace deuce::cli {
 namespace {
 
 /// Hands out the values in turn.
-std::function<Result<double>()> cycle(std::vector<double> values) {
-  return [values, next = std::size_t{0}]() mutable -> Result<double> {
-    return values[next++ % values.size()];
+std::function<Result<Timed>()> cycle(std::vector<double> values) {
+  return [values, next = std::size_t{0}]() mutable -> Result<Timed> {
+    const double value = values[next++ % values.size()];
+    return Timed{value, value};
   };
 }
 
@@ -57,7 +58,7 @@ TEST(Sampling, InterpolatesQuantiles) {
 }
 
 TEST(Sampling, PassesAFailureOn) {
-  const auto samples = collect(kLimits, []() -> Result<double> { return invalid("x", "broken"); });
+  const auto samples = collect(kLimits, []() -> Result<Timed> { return invalid("x", "broken"); });
   ASSERT_FALSE(samples.ok());
   EXPECT_EQ(samples.status().sentence(), "broken");
 }

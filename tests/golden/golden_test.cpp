@@ -12,6 +12,12 @@
 namespace deuce::cli {
 namespace {
 
+/// A command as a part of a file's name.
+std::string page_name(std::string command) {
+  std::replace(command.begin(), command.end(), ' ', '_');
+  return command;
+}
+
 class HelpPage : public testing::TestWithParam<const char*> {};
 
 TEST_P(HelpPage, IsTheReviewedText) {
@@ -20,8 +26,8 @@ TEST_P(HelpPage, IsTheReviewedText) {
   const ToolOutput ran = folder.run(command + " --help");
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_EQ(ran.err, "");
-  const std::string file =
-      std::string(DEUCE_GOLDEN_FOLDER "/help") + (command.empty() ? "" : "_") + command + ".txt";
+  const std::string file = std::string(DEUCE_GOLDEN_FOLDER "/help") + (command.empty() ? "" : "_") +
+                           page_name(command) + ".txt";
   if (std::getenv("DEUCE_UPDATE_GOLDEN") != nullptr)
     std::ofstream(file, std::ios::binary) << ran.out;
   EXPECT_EQ(ran.out, file_text(file));
@@ -38,9 +44,10 @@ TEST_P(HelpPage, FitsATerminal) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Commands, HelpPage,
-                         testing::Values("", "run", "bench", "check", "trace", "info"),
+                         testing::Values("", "run", "bench", "bench compare", "bench plot",
+                                         "bench figure9", "check", "trace", "info"),
                          [](const auto& page) {
-                           const std::string command = page.param;
+                           const std::string command = page_name(page.param);
                            return command.empty() ? std::string("deuce") : command;
                          });
 
@@ -112,11 +119,24 @@ const UsageError kErrors[] = {
      "deuce bench: --preset: 'gpt-7' is not a preset (deuce bench --list shows them)"},
     {"bench --batch 8,", "deuce bench: --batch: '' is not an integer (deuce bench --help)"},
     {"bench --batch 0", "deuce bench: --batch: '0' is outside 1 .. 65536 (deuce bench --help)"},
-    {"bench --q-heads 8",
-     "deuce bench: --q-heads, --kv-heads and --head-dim must be given together"},
-    {"bench --preset llama3-8b --head-dim 8",
-     "deuce bench: --preset and --q-heads, --kv-heads, --head-dim exclude each other"},
-    {"bench --case a --kv-len 8", "deuce bench: --case and --batch, --kv-len exclude each other"},
+    {"bench --heads 8",
+     "deuce bench: --heads: '8' is not QUERY_HEADS:KV_HEADS, such as 32:8 (deuce "
+     "bench --help)"},
+    {"bench --heads 8:3",
+     "deuce bench: --heads: '8:3': query heads must be a multiple of KV heads "
+     "(deuce bench --help)"},
+    {"bench --preset llama3-8b --heads 8:1",
+     "deuce bench: --preset and --heads exclude each other"},
+    {"bench --head-dim 8", "deuce bench: --head-dim goes with --heads"},
+    {"bench --kv-len 1k:4k:2",
+     "deuce bench: --kv-len: '2' is no step of a range: x2 multiplies, +16 adds (deuce bench "
+     "--help)"},
+    {"bench --kv-len 4k:1k:x2",
+     "deuce bench: --kv-len: '1k' is outside 4096 .. 67108864 (deuce bench --help)"},
+    {"bench --page 0:64:x2",
+     "deuce bench: --page: '0:64:x2': a range that multiplies cannot start at 0 (deuce bench "
+     "--help)"},
+    {"bench --case a --kv-len 8", "deuce bench: --kv-len and --trace, --case exclude each other"},
     {"bench --case a", "deuce bench: data/decode_batches.json: cannot be opened"},
     {"trace --compare base", "deuce trace: --compare needs two runs or more"},
     {"trace --compare base,ping",

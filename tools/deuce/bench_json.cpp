@@ -3,6 +3,7 @@
 // added, a change of meaning raises `schema`.
 #include "bench_report.h"
 #include "facts_json.h"
+#include "fit.h"
 #include "plan/names.h"
 
 namespace deuce::cli {
@@ -32,6 +33,7 @@ Json point_json(const BenchPoint& point) {
   Json json = shape_json(point.shape);
   json["backend"] = name_of(point.backend);
   json["kv_bytes"] = point.traffic.kv_bytes;
+  json["mode"] = point.hot ? "hot" : "rotated";
   json["copies"] = point.copies;
   json["check"] = {{"ok", point.check.ok},
                    {"requests", point.check.requests},
@@ -41,16 +43,32 @@ Json point_json(const BenchPoint& point) {
   const Samples& samples = point.samples;
   json["samples"] = samples.sorted_s.size();
   if (samples.sorted_s.empty()) return json;
-  json["time_s"] = {{"median", samples.median()},   {"p10", samples.quantile(0.1)},
-                    {"p90", samples.quantile(0.9)}, {"min", samples.sorted_s.front()},
-                    {"noise", samples.noise()},     {"settled", samples.settled}};
+  const Interval interval = samples.interval_95();
+  json["time_s"] = {
+      {"median", samples.median()},      {"interval_95", {interval.low, interval.high}},
+      {"p10", samples.quantile(0.1)},    {"p90", samples.quantile(0.9)},
+      {"min", samples.sorted_s.front()}, {"noise", samples.noise()},
+      {"settled", samples.settled}};
   json["bytes_per_s"] = point.bytes_per_second();
   if (point.roof > 0) {
     json["roof_bytes_per_s"] = point.roof;
     json["share_of_roof"] = point.share_of_roof();
     json["overhead_s"] = point.overhead_s();
   }
+  if (point.clocks) {
+    json["clocks"] = {{"sm_mhz", point.clocks->sm_mhz},
+                      {"memory_mhz", point.clocks->memory_mhz},
+                      {"throttle_reasons", point.clocks->throttle_reasons}};
+  }
   return json;
+}
+
+Json fit_json(const BandwidthFit& fit) {
+  return {{"points", fit.title},
+          {"kv_lens", fit.kv_lens},
+          {"t0_s", fit.t0_s},
+          {"bytes_per_s", fit.bytes_per_s},
+          {"worst_residual", fit.worst_residual}};
 }
 
 }  // namespace
@@ -66,6 +84,8 @@ std::string bench_json(const MachineFacts& machine, const BenchSettings& setting
   json["interrupted"] = interrupted;
   json["points"] = Json::array();
   for (const BenchPoint& point : points) json["points"].push_back(point_json(point));
+  json["fits"] = Json::array();
+  for (const BandwidthFit& fit : fit_sweeps(points)) json["fits"].push_back(fit_json(fit));
   return json.dump(2) + "\n";
 }
 

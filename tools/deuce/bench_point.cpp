@@ -15,14 +15,14 @@ namespace {
 /// Passes of the read roof among the samples: on a shared machine it moves while they are taken.
 class RoofPasses {
  public:
-  explicit RoofPasses(Device& device) : device_(device) {
-    device_.roof_pass();  // wakes the threads
-  }
+  explicit RoofPasses(ReadRoof* roof) : roof_(roof) {}
 
-  /// Returns whether it took one.
-  bool take_if_due() {
-    if (!rates_.empty() && Clock::now() - last_ < kDistance) return false;
-    rates_.push_back(device_.roof_pass());
+  /// Whether it took one, now and then.
+  Result<bool> take_if_due() {
+    if (roof_ == nullptr || (!rates_.empty() && Clock::now() - last_ < kDistance)) return false;
+    const Result<double> rate = roof_->pass();
+    if (!rate.ok()) return rate.status();
+    rates_.push_back(rate.value());
     last_ = Clock::now();
     return true;
   }
@@ -36,10 +36,39 @@ class RoofPasses {
   using Clock = std::chrono::steady_clock;
   static constexpr auto kDistance = std::chrono::milliseconds(25);
 
-  Device& device_;
+  ReadRoof* roof_;
   std::vector<double> rates_;
   Clock::time_point last_{};
 };
+
+/// Samples and roof of a point that has been checked.
+Status time_point(const Workload& work, const Plan& plan, const deuce_decode_config& config,
+                  const BenchSettings& settings, Device& device, BenchPoint& point) {
+  const auto launches =
+      device.repeat(work.copies(), [&](std::size_t copy) { return plan.run(work.args(copy)); });
+  if (!launches.ok()) return launches.status();
+  std::unique_ptr<ReadRoof> roof;
+  if (!settings.hot) {  // what stays in a cache is not held against the memory
+    auto made = device.roof(config, work.all_args(), point.traffic.kv_bytes);
+    if (!made.ok()) return made.status();
+    roof = std::move(made.value());
+  }
+  RoofPasses passes(roof.get());
+  const auto samples = collect(settings.limits, [&]() -> Result<Timed> {
+    const Result<bool> passed = passes.take_if_due();
+    if (!passed.ok()) return passed.status();
+    if (passed.value()) {
+      // The first run after a pass finds threads asleep, and is not counted.
+      if (auto first = launches.value()->sample(); !first.ok()) return first;
+    }
+    return launches.value()->sample();
+  });
+  if (!samples.ok()) return samples.status();
+  point.samples = samples.value();
+  point.roof = passes.median();
+  point.clocks = device.clocks();
+  return {};
+}
 
 }  // namespace
 
@@ -49,7 +78,8 @@ Result<BenchPoint> measure_point(const BenchShape& shape, const BenchSettings& s
   BenchPoint point;
   point.shape = shape;
   stage("filling");
-  Result<Workload> made = Workload::create(shape, device, device.cache_bytes(), settings.seed);
+  const std::size_t cache_bytes = settings.hot ? 0 : device.cache_bytes();
+  Result<Workload> made = Workload::create(shape, device, cache_bytes, settings.seed);
   if (!made.ok()) return made.status();
   Workload& work = made.value();
   deuce_decode_config config = work.config();
@@ -58,9 +88,11 @@ Result<BenchPoint> measure_point(const BenchShape& shape, const BenchSettings& s
   if (!plan.ok()) return plan.status();
   point.backend = plan.value().backend();
   point.copies = work.copies();
+  point.hot = settings.hot;
 
   stage("checking");
-  if (Status status = plan.value().run(work.args(0)); !status.ok()) return status;
+  const auto first = device.time([&] { return plan.value().run(work.args(0)); });
+  if (!first.ok()) return first.status();
   if (Status status = plan.value().fault(); !status.ok()) return status;
   if (Status status = work.result().fetch(device); !status.ok()) return status;
   const auto check = check_requests(config, work.result().on_host(work.host_args()), point.backend);
@@ -75,22 +107,8 @@ Result<BenchPoint> measure_point(const BenchShape& shape, const BenchSettings& s
   if (!point.check.ok || interrupted()) return point;
 
   stage("timing");
-  std::size_t copy = 0;
-  const auto timed_run = [&] {
-    const deuce_decode_args& args = work.args(copy++);
-    return device.time([&] { return plan.value().run(args); });
-  };
-  RoofPasses roof(device);
-  const auto samples = collect(settings.limits, [&]() -> Result<double> {
-    // The first run after a pass finds threads asleep and is not counted.
-    if (roof.take_if_due()) {
-      if (const auto first = timed_run(); !first.ok()) return first;
-    }
-    return timed_run();
-  });
-  if (!samples.ok()) return samples.status();
-  point.samples = samples.value();
-  point.roof = roof.median();
+  if (Status status = time_point(work, plan.value(), config, settings, device, point); !status.ok())
+    return status;
   return point;
 }
 

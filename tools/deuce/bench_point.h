@@ -18,17 +18,20 @@ struct BenchSettings {
   SamplingLimits limits;
   uint64_t seed = 1;
   bool explain = false;
+  bool hot = false;  // one copy of the cache, read again and again
 };
 
 struct BenchPoint {
   BenchShape shape;
   Backend backend = Backend::automatic;
   std::size_t copies = 0;  // of the cache, read in turn
+  bool hot = false;
   Traffic traffic;
   BenchCheck check;
   Samples samples;
-  double roof = 0;          // bytes per second: median of passes among the samples, 0 = unknown
-  std::string explanation;  // JSON, when asked for
+  double roof = 0;  // bytes per second: median of passes among the samples, 0 = unknown
+  std::optional<GpuClocks> clocks;  // after the samples, where they can be read
+  std::string explanation;          // JSON, when asked for
 
   double bytes_per_second() const {
     return static_cast<double>(traffic.kv_bytes) / samples.median();

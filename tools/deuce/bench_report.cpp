@@ -3,6 +3,7 @@
 // limit.
 #include "bench_report.h"
 
+#include "fit.h"
 #include "plan/names.h"
 #include "units.h"
 
@@ -26,8 +27,13 @@ std::string cache_text(const BenchShape& shape) {
 }  // namespace
 
 std::string bench_header(const MachineFacts& machine) {
-  return fmt::format("deuce {} ({}), {}, {} threads, {}\n", DEUCE_VERSION, machine.commit,
-                     machine.cpu, machine.threads, machine.simd) +
+  const std::string where =
+      machine.gpu ? fmt::format("{}, {} SMs, driver {}, empty kernel {}", machine.gpu->name,
+                                machine.gpu->multiprocessors,
+                                machine.gpu->driver.empty() ? "unknown" : machine.gpu->driver,
+                                time_text(machine.gpu->empty_kernel_s))
+                  : fmt::format("{}, {} threads, {}", machine.cpu, machine.threads, machine.simd);
+  return fmt::format("deuce {} ({}), {}\n", DEUCE_VERSION, machine.commit, where) +
          fmt::format(kColumns, "preset", "batch", "keys", "page", "type", "q_len", "time", "spread",
                      "GB/s", "roof", "overhead");
 }
@@ -53,6 +59,17 @@ std::string bench_row(const BenchPoint& point) {
              roof ? (point.overhead_s() < 0 ? "-" + time_text(-point.overhead_s())
                                             : time_text(point.overhead_s()))
                   : "-");
+}
+
+std::string bench_fits(const std::vector<BenchPoint>& points) {
+  std::string text;
+  for (const BandwidthFit& fit : fit_sweeps(points)) {
+    text += fmt::format("fit over {} lengths, {}: T0 {}, {} GB/s; worst residual {:.0f} %\n",
+                        fit.kv_lens.size(), fit.title,
+                        fit.t0_s < 0 ? "-" + time_text(-fit.t0_s) : time_text(fit.t0_s),
+                        three_digits(fit.bytes_per_s * 1e-9), 100 * fit.worst_residual);
+  }
+  return text;
 }
 
 std::string bench_legend() {

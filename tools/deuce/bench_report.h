@@ -13,6 +13,8 @@ namespace deuce::cli {
 /// Titles of the table; one row per point follows as soon as it is measured.
 std::string bench_header(const MachineFacts& machine);
 std::string bench_row(const BenchPoint& point);
+/// T0 and bandwidth of each sweep over lengths; empty without one.
+std::string bench_fits(const std::vector<BenchPoint>& points);
 /// Lines below the table: what the columns mean.
 std::string bench_legend();
 

@@ -18,6 +18,7 @@ enum class ExitCode : int {
   hazard = 6,
   review = 7,
   incomplete = 8,
+  slower = 9,
   interrupted = 130
 };
 
@@ -38,6 +39,7 @@ inline constexpr std::array kExitCodes{
     ExitCodeRow{ExitCode::hazard, "the emulator found a race or a deadlock"},
     ExitCodeRow{ExitCode::review, "deuce check: only findings that a human must judge"},
     ExitCodeRow{ExitCode::incomplete, "deuce check: a budget ended or something was not executed"},
+    ExitCodeRow{ExitCode::slower, "deuce bench compare: a point has become slower"},
     ExitCodeRow{ExitCode::interrupted, "stopped by Ctrl-C; what was measured has been printed"},
 };
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "api/environment.h"
 #include "cpu/roof.h"
 #include "device.h"
 
@@ -12,6 +13,39 @@ namespace deuce::cli {
 namespace {
 
 constexpr double kRoofSeconds = 0.6;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// One launch at a time, in turn.
+class HostRepeat final : public Repeat {
+ public:
+  HostRepeat(std::size_t count, std::function<Status(std::size_t)> launch)
+      : count_(count), launch_(std::move(launch)) {}
+  Result<Timed> sample() override {
+    const auto begin = Clock::now();
+    if (Status status = launch_(next_++ % count_); !status.ok()) return status;
+    const double seconds = seconds_since(begin);
+    return Timed{seconds, seconds};
+  }
+
+ private:
+  std::size_t count_, next_ = 0;
+  std::function<Status(std::size_t)> launch_;
+};
+
+/// All threads stream a buffer beyond the last-level cache once.
+class HostRoof final : public ReadRoof {
+ public:
+  explicit HostRoof(std::shared_ptr<cpu::ReadRoof> roof) : roof_(std::move(roof)) {}
+  Result<double> pass() override { return roof_->pass(); }
+
+ private:
+  std::shared_ptr<cpu::ReadRoof> roof_;
+};
 
 class HostDevice final : public Device {
  public:
@@ -43,31 +77,41 @@ class HostDevice final : public Device {
   }
 
   Result<double> time(const std::function<Status()>& launch) override {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     if (Status status = launch(); !status.ok()) return status;
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return seconds_since(begin);
+  }
+
+  Result<std::unique_ptr<Repeat>> repeat(std::size_t count,
+                                         std::function<Status(std::size_t)> launch) override {
+    return std::unique_ptr<Repeat>(std::make_unique<HostRepeat>(count, std::move(launch)));
+  }
+
+  Result<std::unique_ptr<ReadRoof>> roof(const deuce_decode_config&,
+                                         const std::vector<deuce_decode_args>&, int64_t) override {
+    if (roof_ == nullptr) roof_ = std::make_shared<cpu::ReadRoof>();
+    roof_->pass();  // wakes the threads
+    return std::unique_ptr<ReadRoof>(std::make_unique<HostRoof>(roof_));
   }
 
   double read_roof() override {
     return cpu::measure_roof(/*threads=*/0, kRoofSeconds).read_bytes.median;
   }
-  double roof_pass() override {
-    if (roof_ == nullptr) roof_ = std::make_unique<cpu::ReadRoof>();
-    return roof_->pass();
-  }
   std::size_t cache_bytes() const override { return cpu::last_level_cache_bytes(); }
 
  private:
-  std::unique_ptr<cpu::ReadRoof> roof_;
+  std::shared_ptr<cpu::ReadRoof> roof_;  // its buffer serves every point
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Device>> open_device(Backend backend) {
-  if (backend == Backend::hopper || backend == Backend::blackwell) {
-    return unsupported("backend", "backend {} is not in this build of the tool",
-                       backend == Backend::hopper ? "hopper" : "blackwell");
-  }
+  deuce_decode_config config;
+  deuce_decode_config_init(&config);
+  config.backend = static_cast<int32_t>(backend);
+  if (const auto changes = apply_environment(config); !changes.ok()) return changes.status();
+  const auto chosen = static_cast<Backend>(config.backend);
+  if (chosen == Backend::hopper || chosen == Backend::blackwell) return open_gpu(chosen);
   return std::unique_ptr<Device>(std::make_unique<HostDevice>());
 }
 

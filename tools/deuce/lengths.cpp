@@ -3,11 +3,13 @@
 #include "lengths.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "io/safetensors.h"
+#include "request_trace.h"
 
 namespace deuce::cli {
 namespace {
@@ -16,7 +18,7 @@ using Json = nlohmann::json;
 
 Result<LengthCase> read_case(const std::string& path, std::size_t index, const Json& json) {
   const auto refuse = [&](const std::string& what) {
-    return invalid("lengths", "{}: case {}: {}", path, index, what);
+    return invalid("trace", "{}: case {}: {}", path, index, what);
   };
   if (!json.is_object()) return refuse("it is not an object");
   const auto name = json.find("name");
@@ -38,15 +40,17 @@ Result<LengthCase> read_case(const std::string& path, std::size_t index, const J
   return result;
 }
 
-}  // namespace
+Result<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return invalid("trace", "{}: cannot be opened", path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
 
-Result<std::vector<LengthCase>> read_length_cases(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return invalid("lengths", "{}: cannot be opened", path);
-  const Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return invalid("lengths", "{}: is not valid JSON", path);
+Result<std::vector<LengthCase>> parse_cases(const std::string& path, const std::string& text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return invalid("trace", "{}: is not valid JSON", path);
   if (!json.is_object() || !json.contains("cases") || !json["cases"].is_array()) {
-    return invalid("lengths", "{}: has no list of cases", path);
+    return invalid("trace", "{}: has no list of cases", path);
   }
   std::vector<LengthCase> cases;
   for (const Json& entry : json["cases"]) {
@@ -57,18 +61,69 @@ Result<std::vector<LengthCase>> read_length_cases(const std::string& path) {
   return cases;
 }
 
-Result<LengthCase> find_case(const std::string& path, const std::vector<LengthCase>& cases,
-                             const std::string& name, int32_t divisor) {
-  const auto found = std::find_if(cases.begin(), cases.end(),
-                                  [&name](const LengthCase& one) { return one.name == name; });
-  if (found == cases.end()) {
-    return invalid("case", "{}: has no case {} (deuce bench --list shows them)", path,
-                   io::quoted_name(name));
+/// Batches formed of requests, each under the file's name.
+Result<std::vector<LengthCase>> form_cases(const std::string& path, const std::string& text,
+                                           const std::vector<int64_t>& batches) {
+  const auto requests = parse_request_trace(path, text);
+  if (!requests.ok()) return requests.status();
+  const std::string name = std::filesystem::path(path).stem().string();
+  std::vector<LengthCase> all;
+  for (const int64_t batch : batches.empty() ? std::vector<int64_t>{8} : batches) {
+    const auto cases = decode_batches(name, requests.value(), static_cast<int>(batch));
+    if (!cases.ok()) return cases.status();
+    all.insert(all.end(), cases.value().begin(), cases.value().end());
   }
-  LengthCase result = *found;
-  for (int32_t& length : result.kv_lens) length = std::max(1, length / divisor);
-  if (divisor > 1) result.name += fmt::format("/{}", divisor);
-  return result;
+  return all;
+}
+
+/// Those that were asked for, in the order of `names`.
+Result<std::vector<LengthCase>> choose(const std::string& path,
+                                       const std::vector<LengthCase>& cases,
+                                       const std::vector<std::string>& names) {
+  if (names.empty()) return cases;
+  std::vector<LengthCase> chosen;
+  for (const std::string& name : names) {
+    const auto found = std::find_if(cases.begin(), cases.end(),
+                                    [&name](const LengthCase& one) { return one.name == name; });
+    if (found == cases.end()) {
+      return invalid("case", "{}: has no case {} (deuce bench --list shows them)", path,
+                     io::quoted_name(name));
+    }
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Result<std::vector<LengthCase>> read_length_cases(const std::string& path) {
+  const auto text = read_text(path);
+  if (!text.ok()) return text.status();
+  return parse_cases(path, text.value());
+}
+
+Result<std::vector<LengthCase>> read_trace(const std::string& path,
+                                           const std::vector<std::string>& names,
+                                           const std::vector<int64_t>& batches, int32_t divisor) {
+  const auto text = read_text(path);
+  if (!text.ok()) return text.status();
+  const bool requests = is_request_trace(text.value());
+  const auto all =
+      requests ? form_cases(path, text.value(), batches) : parse_cases(path, text.value());
+  if (!all.ok()) return all.status();
+  auto chosen = choose(path, all.value(), names);
+  if (!chosen.ok()) return chosen.status();
+  std::vector<LengthCase> cases;
+  for (LengthCase& one : chosen.value()) {
+    const auto size = static_cast<int64_t>(one.kv_lens.size());
+    if (!batches.empty() && std::find(batches.begin(), batches.end(), size) == batches.end())
+      continue;
+    for (int32_t& length : one.kv_lens) length = std::max(1, length / divisor);
+    if (divisor > 1) one.name += fmt::format("/{}", divisor);
+    cases.push_back(std::move(one));
+  }
+  if (cases.empty()) return invalid("batch", "{}: no case has such a batch", path);
+  return cases;
 }
 
 }  // namespace deuce::cli

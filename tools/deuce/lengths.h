@@ -15,11 +15,14 @@ struct LengthCase {
   std::vector<int32_t> kv_lens;  // in slot order, each >= 1
 };
 
-/// Every case of the file; a fault is named by file and case.
+/// Every case of a file like data/decode_batches.json; a fault is named by file and case.
 Result<std::vector<LengthCase>> read_length_cases(const std::string& path);
 
-/// The case of that name, every length divided by `divisor` (at least 1 stays).
-Result<LengthCase> find_case(const std::string& path, const std::vector<LengthCase>& cases,
-                             const std::string& name, int32_t divisor);
+/// The cases of a length file, or those that `batches` (8 unless given) form of a request trace.
+/// Not empty `names` choose among them, and batches do in a length file. Every length is divided by
+/// `divisor`, at least 1 stays.
+Result<std::vector<LengthCase>> read_trace(const std::string& path,
+                                           const std::vector<std::string>& names,
+                                           const std::vector<int64_t>& batches, int32_t divisor);
 
 }  // namespace deuce::cli

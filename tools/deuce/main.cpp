@@ -37,8 +37,9 @@ void build(CLI::App& app, Action& action) {
 
 /// The subcommand that the arguments reached, for the start of an error line.
 std::string reached(const CLI::App& app) {
-  const auto commands = app.get_subcommands();
-  return commands.empty() ? "deuce" : "deuce " + commands.front()->get_name();
+  std::string name = app.get_name();
+  for (const CLI::App* command : app.get_subcommands()) name += " " + reached(*command);
+  return name;
 }
 
 int complain(const std::string& who, const std::string& sentence, ExitCode code) {

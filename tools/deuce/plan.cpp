@@ -13,7 +13,8 @@ Status status_of(deuce_status code) {
   return {code, deuce_last_error_field(), deuce_last_error()};
 }
 
-Result<Plan> Plan::create(const deuce_decode_config& config, Device& device) {
+Result<Plan> Plan::create(deuce_decode_config config, Device& device) {
+  if (device.keeps_workspace()) config.flags |= DEUCE_FLAG_WORKSPACE_KEPT;
   deuce_decode_plan plan = nullptr;
   if (Status status = status_of(deuce_decode_plan_create(&config, &plan)); !status.ok())
     return status;
@@ -24,6 +25,12 @@ Result<Plan> Plan::create(const deuce_decode_config& config, Device& device) {
     return status;
   Result<Memory> workspace = device.allocate(bytes);
   if (!workspace.ok()) return workspace.status();
+  if (device.keeps_workspace()) {
+    if (Status status = status_of(
+            deuce_decode_workspace_init(&config, workspace.value().get(), bytes, device.stream()));
+        !status.ok())
+      return status;
+  }
   return Plan(std::move(handle), std::move(workspace.value()), bytes, device.stream());
 }
 

@@ -15,7 +15,8 @@ Status status_of(deuce_status code);
 
 class Plan {
  public:
-  static Result<Plan> create(const deuce_decode_config& config, Device& device);
+  /// On a device that keeps workspaces the control part is cleared here, once.
+  static Result<Plan> create(deuce_decode_config config, Device& device);
   Status run(const deuce_decode_args& args) const;
   /// A fault found by the last run, if its backend reports them later.
   Status fault() const;

@@ -3,10 +3,13 @@
 #include "record_trace.h"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "emulator/blackwell.h"
 #include "emulator/memory_ranges.h"
 #ifdef DEUCE_HAS_HOPPER
+#include "device.h"
 #include "gpu/hopper_trace.h"
 #include "kernel/hopper/config.h"
 #endif
@@ -52,19 +55,48 @@ std::string problem_text(const TraceSettings& settings) {
 }  // namespace
 
 #ifdef DEUCE_HAS_HOPPER
+namespace {
+
+/// The case's call with its arrays on the device, which `memory` keeps.
+Result<Call> place_call(const emulator::DecodeCase& decode, Device& device,
+                        std::vector<Memory>& memory) {
+  Call call = decode.call();
+  std::map<const void*, void*> placed;
+  for (const emulator::GlobalRange& range : emulator::memory_ranges(decode.problem(), call)) {
+    Result<Memory> one = device.place(range.base, range.bytes);
+    if (!one.ok()) return one.status();
+    placed[range.base] = one.value().get();
+    memory.push_back(std::move(one.value()));
+  }
+  const auto move = [&placed](auto&... pointers) {
+    const auto move_one = [&placed](auto*& pointer) {
+      const auto found = placed.find(pointer);
+      if (found != placed.end())
+        pointer = static_cast<std::remove_reference_t<decltype(pointer)>>(found->second);
+    };
+    (move_one(pointers), ...);
+  };
+  move(call.q, call.k, call.v, call.out, call.lse, call.kv_len, call.kv_start, call.cu_q_len,
+       call.cache_row, call.page_indptr, call.last_page_len, call.page_indices, call.block_table,
+       call.sink);
+  return call;
+}
+
+}  // namespace
+
 Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings) {
   emulator::CaseSpec spec = settings.spec;
   spec.score_slots = 0;
   spec.row_replicas = 0;
   emulator::DecodeCase decode(spec);
   decode.problem().backend = Backend::hopper;
-  std::vector<hopper::HostArray> arrays;
-  for (const emulator::GlobalRange& range :
-       emulator::memory_ranges(decode.problem(), decode.call())) {
-    arrays.push_back({range.base, range.bytes});
-  }
+  const Result<std::unique_ptr<Device>> device = open_device(Backend::hopper);
+  if (!device.ok()) return device.status();
+  std::vector<Memory> memory;
+  const Result<Call> call = place_call(decode, *device.value(), memory);
+  if (!call.ok()) return call.status();
   Result<hopper::TracedRun> run =
-      hopper::run_traced(decode.problem(), decode.call(), arrays, settings.capacity);
+      hopper::run_traced(decode.problem(), call.value(), settings.capacity);
   if (!run.ok()) return run.status();
   hopper::TracedRun& result = run.value();
   trace::TraceFile file;
@@ -88,7 +120,7 @@ Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings) {
 }
 #else
 Result<trace::TraceFile> trace_on_hopper(const TraceSettings&) {
-  return unsupported("backend", "--backend hopper: this build has no GPU kernels");
+  return Status(DEUCE_NO_DEVICE, "backend", "backend hopper: this build has no GPU kernels");
 }
 #endif
 

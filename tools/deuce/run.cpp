@@ -72,26 +72,31 @@ Result<deuce_decode_args> place_inputs(const Capture& capture, Device& device,
   return args;
 }
 
-/// Seconds of each repeat; the last result is compared with the first.
+/// Seconds of each repeat; the last result is compared with the first. The first run finds cold
+/// caches, so it counts only where it is the only one.
 Result<std::vector<double>> measure(const RunOptions& options, Device& device, const Plan& plan,
                                     const deuce_decode_args& args, CallResult& result,
                                     bool& repeats_agree) {
+  const Result<double> cold = device.time([&] { return plan.run(args); });
+  if (!cold.ok()) return cold.status();
+  if (Status status = plan.fault(); !status.ok()) return status;
+  if (Status status = result.fetch(device); !status.ok()) return status;
+  if (options.repeat == 1 || (options.repeat == 0 && cold.value() >= kAutomaticSeconds))
+    return std::vector<double>{cold.value()};
+  const CallResult first = result;
+  auto repeat = device.repeat(1, [&](std::size_t) { return plan.run(args); });
+  if (!repeat.ok()) return repeat.status();
   std::vector<double> seconds;
   double total = 0;
   const auto enough = [&] {
     if (options.repeat > 0) return seconds.size() >= static_cast<std::size_t>(options.repeat);
     return total >= kAutomaticSeconds || seconds.size() >= kAutomaticRepeats;
   };
-  CallResult first = result;
   do {
-    const Result<double> time = device.time([&] { return plan.run(args); });
-    if (!time.ok()) return time.status();
-    if (seconds.empty()) {
-      if (Status status = plan.fault(); !status.ok()) return status;
-      if (Status status = first.fetch(device); !status.ok()) return status;
-    }
-    seconds.push_back(time.value());
-    total += time.value();
+    const Result<Timed> timed = repeat.value()->sample();
+    if (!timed.ok()) return timed.status();
+    seconds.push_back(timed.value().seconds);
+    total += timed.value().spent_s;
   } while (!enough());
   if (Status status = result.fetch(device); !status.ok()) return status;
   repeats_agree = result.same_bits(first);
@@ -138,7 +143,10 @@ Result<ExitCode> run(const RunOptions& options) {
     if (Status status = result.value().write(options.out, metadata); !status.ok()) return status;
     report.written = options.out;
   }
-  if (options.roof) report.roof = device.value()->read_roof();
+  if (options.roof) {
+    const double roof = device.value()->read_roof();
+    if (roof > 0) report.roof = roof;
+  }
   print(report);
   if (options.explain) {
     const auto text = plan.value().explain(&args.value());

@@ -24,8 +24,20 @@ double Samples::noise() const {
   return (quantile(0.5 + half) - quantile(0.5 - half)) / 2 / median();
 }
 
+Interval Samples::interval_95() const {
+  if (sorted_s.empty()) return {};
+  const double half = std::min(0.5, 0.98 / std::sqrt(static_cast<double>(sorted_s.size())));
+  return {quantile(0.5 - half), quantile(0.5 + half)};
+}
+
+double Samples::half_width() const {
+  if (sorted_s.size() < 2 || median() <= 0) return 0;
+  const Interval interval = interval_95();
+  return (interval.high - interval.low) / 2 / median();
+}
+
 Result<Samples> collect(const SamplingLimits& limits,
-                        const std::function<Result<double>()>& sample) {
+                        const std::function<Result<Timed>()>& sample) {
   Samples samples;
   double total = 0;
   std::size_t next_look = limits.fewest;
@@ -34,13 +46,13 @@ Result<Samples> collect(const SamplingLimits& limits,
       samples.interrupted = true;
       break;
     }
-    const Result<double> seconds = sample();
-    if (!seconds.ok()) return seconds.status();
-    samples.sorted_s.push_back(seconds.value());
-    total += seconds.value();
+    const Result<Timed> timed = sample();
+    if (!timed.ok()) return timed.status();
+    samples.sorted_s.push_back(timed.value().seconds);
+    total += timed.value().spent_s;
     if (samples.sorted_s.size() < next_look || total < limits.shortest_s) continue;
     std::sort(samples.sorted_s.begin(), samples.sorted_s.end());
-    samples.settled = samples.noise() < limits.noise;
+    samples.settled = samples.half_width() < limits.noise;
     if (samples.settled) break;
     next_look = samples.sorted_s.size() + samples.sorted_s.size() / 4 + 1;  // looking costs a sort
   }

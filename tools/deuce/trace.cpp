@@ -2,13 +2,12 @@
 // `deuce trace`: records a decode problem and writes what people look at: files for trace viewers,
 // pictures, a page and a summary. Everything simulated says so.
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "command.h"
 #include "emulator/blackwell.h"
 #include "options.h"
+#include "output_file.h"
 #include "record_trace.h"
 #include "trace/figures.h"
 #include "trace/page.h"
@@ -64,15 +63,6 @@ std::string label_of(int slots) {
   return slots == 1 ? "base" : slots == 2 ? "ping-pong" : fmt::format("{}-slots", slots);
 }
 
-Status save(const std::string& folder, const std::string& name, const std::string& bytes) {
-  const std::string path = folder + "/" + name;
-  std::ofstream file(path, std::ios::binary);
-  file << bytes;
-  file.close();
-  if (!file) return Status{DEUCE_RUNTIME_ERROR, "out", path + ": cannot be written"};
-  return {};
-}
-
 class Output {
  public:
   explicit Output(const TraceOptions& options) : options_(options) {}
@@ -84,11 +74,6 @@ class Output {
 
   Status write(const std::vector<trace::TraceFile>& files,
                const std::vector<trace::Timeline>& runs) {
-    std::error_code error;
-    std::filesystem::create_directories(options_.out, error);
-    if (error) {
-      return Status{DEUCE_RUNTIME_ERROR, "out", options_.out + ": " + error.message()};
-    }
     if (wants("records")) {
       for (const trace::TraceFile& file : files) {
         put(file.facts.label + ".deucetrace", trace::encode(file));
@@ -137,7 +122,7 @@ class Output {
 
   void put(const std::string& name, const std::string& bytes) {
     if (!status_.ok()) return;
-    status_ = save(options_.out, name, bytes);
+    status_ = save_in(options_.out, name, bytes);
     names_ += (names_.empty() ? "" : " ") + name;
   }
 

@@ -39,6 +39,7 @@ class Workload {
   std::size_t copies() const { return args_.size(); }
   /// Arguments on the device, out and lse included; all copies write the same result.
   const deuce_decode_args& args(std::size_t copy) const { return args_[copy % args_.size()]; }
+  const std::vector<deuce_decode_args>& all_args() const { return args_; }
   /// The first copy's arguments with every pointer on the host.
   const deuce_decode_args& host_args() const { return host_args_; }
   CallResult& result() { return *result_; }

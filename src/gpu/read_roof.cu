@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read-only kernels of roof.h, on the same machine operations as the product's kernels.
-#include "roof.h"
+// Read-only kernels of read_roof.h, on the same machine operations as the product's kernels.
+#include "gpu/read_roof.h"
 
 #include <utility>
 
-#include "deuce/deuce.h"
+#include "gpu/hopper_shapes.h"
 #include "gpu/sm90_machine.cuh"
 #include "kernel/hopper/load.h"
 
-namespace deuce::bench {
+namespace deuce::hopper {
 namespace {
-
-using hopper::Config;
-using hopper::kShapes;
 
 /// Waits for every tile of the CTA's stretch and gives it back at once.
 template <Config kConfig, class Machine>
-__device__ void drain(Machine& machine, hopper::SharedStorage<kConfig>& shared,
-                      hopper::Schedule<kConfig, Machine>& schedule) {
+__device__ void drain(Machine& machine, SharedStorage<kConfig>& shared,
+                      Schedule<kConfig, Machine>& schedule) {
   auto ring = Ring<kConfig.stages>::consumer();
-  hopper::Piece piece;
+  Piece piece;
   while (schedule.next(piece)) {
     for (int tile = 0; tile < piece.tiles; ++tile) {
       machine.wait(shared.k_arrived[ring.slot()], ring.phase());
@@ -31,10 +28,10 @@ __device__ void drain(Machine& machine, hopper::SharedStorage<kConfig>& shared,
 }
 
 template <int kShape>
-__global__ void __launch_bounds__(96, 1) tile_roof(const __grid_constant__ hopper::Params params) {
+__global__ void __launch_bounds__(96, 1) tile_roof(const __grid_constant__ Params params) {
   constexpr Config kConfig = kShapes[kShape];
   Sm90Machine machine(threadIdx.x, blockIdx.x, gridDim.x);
-  auto& shared = machine.shared<hopper::SharedStorage<kConfig>>();
+  auto& shared = machine.shared<SharedStorage<kConfig>>();
   const int warp = machine.warp();
   if (threadIdx.x == 0) {
     for (int slot = 0; slot < kConfig.stages; ++slot) {
@@ -44,18 +41,18 @@ __global__ void __launch_bounds__(96, 1) tile_roof(const __grid_constant__ hoppe
     }
     machine.fence_barrier_init();
   }
-  hopper::Schedule<kConfig, Sm90Machine> schedule(machine, params);
+  Schedule<kConfig, Sm90Machine> schedule(machine, params);
   machine.sync_block();
   if (warp < 2) {
-    hopper::Load<kConfig, Sm90Machine>(machine, shared, params, warp == 1).run(schedule);
+    Load<kConfig, Sm90Machine>(machine, shared, params, warp == 1).run(schedule);
   } else {
     drain<kConfig>(machine, shared, schedule);
   }
 }
 
 template <int kShape>
-cudaError_t launch_roof_of(const hopper::Params& params, int workers, cudaStream_t stream) {
-  constexpr std::size_t kBytes = sizeof(hopper::SharedStorage<kShapes[kShape]>);
+cudaError_t launch_roof_of(const Params& params, int workers, cudaStream_t stream) {
+  constexpr std::size_t kBytes = sizeof(SharedStorage<kShapes[kShape]>);
   static const cudaError_t prepared =
       cudaFuncSetAttribute(tile_roof<kShape>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   if (prepared != cudaSuccess) return prepared;
@@ -100,34 +97,16 @@ __global__ void __launch_bounds__(64, 1) linear_roof(const unsigned char* data, 
 
 __global__ void empty() {}
 
-__device__ uint32_t mix(uint32_t x) {
-  x ^= x >> 16;
-  x *= 0x7feb352du;
-  x ^= x >> 15;
-  x *= 0x846ca68bu;
-  return x ^ (x >> 16);
-}
-
-__global__ void fill(uint32_t* words, int64_t count, uint32_t random_bits, uint32_t fixed_bits,
-                     uint32_t seed) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += step) {
-    words[i] = (mix(static_cast<uint32_t>(i) * 2654435761u + seed) & random_bits) | fixed_bits;
-  }
-}
-
-using RoofLauncher = cudaError_t (*)(const hopper::Params&, int, cudaStream_t);
+using RoofLauncher = cudaError_t (*)(const Params&, int, cudaStream_t);
 
 }  // namespace
 
-cudaError_t launch_tile_roof(int shape, const hopper::Params& params, int workers,
-                             cudaStream_t stream) {
+cudaError_t launch_tile_roof(const TileRoof& roof, cudaStream_t stream) {
   return [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
     constexpr RoofLauncher kLaunchers[]{launch_roof_of<kIndex>...};
-    return kLaunchers[shape](params, workers, stream);
+    return kLaunchers[roof.shape](roof.params, roof.workers, stream);
   }
-  (std::make_integer_sequence<int, hopper::kFixedBorders>{});
+  (std::make_integer_sequence<int, kFixedBorders>{});
 }
 
 cudaError_t launch_linear_roof(const void* data, int64_t bytes, int workers, cudaStream_t stream) {
@@ -144,14 +123,4 @@ cudaError_t launch_empty(int workers, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-cudaError_t fill_random(void* data, int64_t bytes, int32_t dtype, uint32_t seed,
-                        cudaStream_t stream) {
-  uint32_t random_bits = 0x80ff80ffu, fixed_bits = 0x3f003f00u;  // bf16
-  if (dtype == DEUCE_F16) random_bits = 0x87ff87ffu, fixed_bits = 0x38003800u;
-  if (dtype == DEUCE_E4M3) random_bits = 0x8f8f8f8fu, fixed_bits = 0x30303030u;
-  fill<<<1056, 512, 0, stream>>>(static_cast<uint32_t*>(data), bytes / 4, random_bits, fixed_bits,
-                                 seed);
-  return cudaGetLastError();
-}
-
-}  // namespace deuce::bench
+}  // namespace deuce::hopper

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The article's figures 9 and 10 as a picture: what is simulated and what is measured in rows of
+// their own, each under its name, the published gains as marks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench_result.h"
+#include "figure_model.h"
+
+namespace deuce::cli {
+
+struct FigureData {
+  Figure figure = Figure::kv_len;
+  int batch = 32;
+  std::vector<ModelLayer> model;
+  std::optional<ResultFile> measured;
+  std::string absent;  // why nothing was measured
+};
+
+/// The measured point of a layer, or nullptr.
+const ResultPoint* measured_point(const FigureData& data, const FigureLayer& layer,
+                                  const FigurePoint& point);
+
+std::string figure_svg(const FigureData& data);
+
+}  // namespace deuce::cli
