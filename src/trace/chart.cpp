@@ -133,7 +133,14 @@ void draw_chart(Svg& svg, const Box& box, const Chart& chart, double top) {
   draw_grid(svg, box, chart, axes, end, step);
   for (const ChartMark& mark : chart.marks) {
     svg.line(box.x, axes.y(mark.y), box.x + box.width, axes.y(mark.y), "mark");
-    svg.text(box.x + 6, axes.y(mark.y) - 5, mark.words, "n");
+  }
+  // Their words stand above the box, where no line runs through them.
+  double words_x = box.x + box.width;
+  for (const ChartMark& mark : chart.marks) {
+    svg.text(words_x, box.y - 8, mark.words, "r");
+    const double sample = words_x - text_width(mark.words) - 6;
+    svg.line(sample - 24, box.y - 12, sample, box.y - 12, "mark");
+    words_x = sample - 40;
   }
   for (const ChartSeries& series : chart.series) draw_series(svg, axes, series);
   double y = box.y + box.height - 8 - 14 * static_cast<double>(chart.notes.size() - 1);

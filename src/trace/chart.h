@@ -22,7 +22,7 @@ struct ChartSeries {
   bool dashed = false, dots = true;
 };
 
-/// A horizontal line with words on it.
+/// A horizontal line; its words stand above the chart.
 struct ChartMark {
   double y;
   std::string words;

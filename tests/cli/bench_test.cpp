@@ -93,7 +93,7 @@ TEST(BenchTool, MeasuresTheProductOfItsAxesAndFitsEachSweep) {
   const Folder folder;
   const ToolOutput ran = folder.run(
       "bench --backend reference --heads 2:1,4:2 --head-dim 16,32 --q-len 1..2 --page 0,16 "
-      "--dtype bf16,f32 --batch 1 --kv-len 16:64:x2 --seconds 0.02 --json");
+      "--dtype bf16,f32 --batch 1 --kv-len 16:64:x2 --seconds 0.02 --hot --json");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   const auto json = nlohmann::json::parse(ran.out);
   ASSERT_EQ(json["points"].size(), 2U * 2 * 2 * 2 * 2 * 3);
