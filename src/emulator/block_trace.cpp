@@ -58,7 +58,7 @@ void Block::trace_copy_issue(BarrierState& barrier, const Warp& warp, uint32_t b
 // A barrier slot holds one tile at a time, so the ranges of its unit never overlap.
 void Block::trace_copies_done(BarrierState& barrier) {
   trace::Slice& slice = options_.recorder->slice(static_cast<uint32_t>(index_), Agent::copy,
-                                                 32 * (barrier.edge + 1) + barrier.slot);
+                                                 trace::copy_unit(barrier.edge, barrier.slot));
   const trace::At at{copy_event(barrier.copy_tensor), barrier.slot, barrier.phase,
                      barrier.copy_block};
   add(slice, barrier.copy_begin, Kind::begin, at);

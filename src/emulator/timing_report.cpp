@@ -9,13 +9,14 @@
 #include "emulator/blackwell.h"
 #include "emulator/decode_case.h"
 #include "kernel/blackwell/config.h"
+#include "trace/summary.h"
 
 namespace deuce::emulator {
 namespace {
 
 constexpr int kShort = 16, kLong = 48;  // KV blocks of the two lengths
 
-RunResult time_once(CaseSpec spec, int blocks, Band band, std::vector<TimelineEvent>* timeline) {
+RunResult time_once(CaseSpec spec, int blocks, Band band, trace::Recorder* recorder = nullptr) {
   spec.kv_len = {blocks * blackwell::Config::kTileRows};
   DecodeCase decode(spec);
   const BlackwellPlan plan = plan_blackwell(decode.problem(), 1);
@@ -23,15 +24,14 @@ RunResult time_once(CaseSpec spec, int blocks, Band band, std::vector<TimelineEv
   Options options;
   options.values = false;
   options.band = band;
-  options.timeline = timeline;
+  options.recorder = recorder;
   return run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
 }
 
 /// Steady cycles of a block and the rest of the shorter run; the report of a run that failed.
-Status measure_band(const CaseSpec& spec, Band band, SlotTiming& timing,
-                    std::vector<TimelineEvent>* timeline) {
-  const RunResult longer = time_once(spec, kLong, band, timeline);
-  const RunResult shorter = time_once(spec, kShort, band, nullptr);
+Status measure_band(const CaseSpec& spec, Band band, SlotTiming& timing) {
+  const RunResult longer = time_once(spec, kLong, band);
+  const RunResult shorter = time_once(spec, kShort, band);
   if (longer.report.has_error() || shorter.report.has_error()) {
     return Status{DEUCE_HAZARD, "", longer.report.text() + shorter.report.text()};
   }
@@ -41,27 +41,19 @@ Status measure_band(const CaseSpec& spec, Band band, SlotTiming& timing,
   return {};
 }
 
-const TimelineEvent* find(const std::vector<TimelineEvent>& timeline, TimelineEvent::Kind kind,
-                          int kv_block) {
-  for (const TimelineEvent& event : timeline) {
-    if (event.kind == kind && event.kv_block == kv_block) return &event;
-  }
-  return nullptr;
+/// As `deuce trace` states it, by the same function.
+double overlap_of(const CaseSpec& spec) {
+  trace::Recorder recorder(trace::Level::edges, 1 << 16);
+  time_once(spec, kLong, Band::best, &recorder);
+  trace::TraceFile file;
+  file.facts.clock_hz = kClockHz;
+  file.facts.score_slots = spec.score_slots;
+  file.slices = recorder.take();
+  const Result<trace::Timeline> timeline = trace::make_timeline(file);
+  return timeline.ok() ? trace::summarize(timeline.value()).overlap : 0;
 }
 
 }  // namespace
-
-double overlap_of_scores(const std::vector<TimelineEvent>& timeline, int first, int last) {
-  double inside = 0, all = 0;
-  for (int block = first; block < last; ++block) {
-    const TimelineEvent* qk = find(timeline, TimelineEvent::Kind::qk, block + 1);
-    const TimelineEvent* softmax = find(timeline, TimelineEvent::Kind::softmax, block);
-    if (qk == nullptr || softmax == nullptr) continue;
-    all += qk->end - qk->begin;
-    inside += std::max(0.0, std::min(qk->end, softmax->end) - std::max(qk->begin, softmax->begin));
-  }
-  return all > 0 ? inside / all : 0;
-}
 
 double TimingReport::bytes_per_second(const SlotTiming& timing, int band) const {
   const double bytes = 2.0 * 2 * blackwell::Config::kTileRows * head_dim;
@@ -80,8 +72,8 @@ double TimingReport::gain_over_ping_pong(const SlotTiming& timing, int band) con
 std::string TimingReport::text() const {
   std::string out = fmt::format(
       "simulated   head dim {}, {} rows, one SM of a B200 at {:.3f} GHz; best (low to high costs)\n"
-      "slots  replicas  cycles per KV block    GB/s per SM  TB/s on {} SMs  gain  QK(c+1) inside "
-      "softmax(c)\n",
+      "slots  replicas  cycles per KV block    GB/s per SM  TB/s on {} SMs  gain  QK inside "
+      "softmax\n",
       head_dim, rows, kClockHz * 1e-9, kMultiprocessors);
   for (const SlotTiming& timing : slots) {
     const auto& cycles = timing.cycles_per_block;
@@ -107,16 +99,15 @@ Result<TimingReport> predict_timing(int head_dim, int rows) {
     report.slots.push_back({.score_slots = 2, .row_replicas = replicas});
   }
   for (SlotTiming& timing : report.slots) {
+    const CaseSpec spec{.head_dim = head_dim,
+                        .group = rows,
+                        .score_slots = timing.score_slots,
+                        .row_replicas = timing.row_replicas};
     for (const Band band : {Band::low, Band::best, Band::high}) {
-      std::vector<TimelineEvent> timeline;
-      const CaseSpec spec{.head_dim = head_dim,
-                          .group = rows,
-                          .score_slots = timing.score_slots,
-                          .row_replicas = timing.row_replicas};
-      Status bad = measure_band(spec, band, timing, &timeline);
+      Status bad = measure_band(spec, band, timing);
       if (!bad.ok()) return bad;
-      if (band == Band::best) timing.overlap = overlap_of_scores(timeline, 8, kLong - 8);
     }
+    timing.overlap = overlap_of(spec);
   }
   return report;
 }
@@ -135,7 +126,7 @@ Result<SlotTiming> predict_kernel(const TimedKernel& kernel) {
     return bad;
   SlotTiming timing{.score_slots = kernel.score_slots, .row_replicas = kernel.row_replicas};
   for (const Band band : {Band::low, Band::best, Band::high}) {
-    Status bad = measure_band(spec, band, timing, nullptr);
+    Status bad = measure_band(spec, band, timing);
     if (!bad.ok()) return bad;
   }
   return timing;

@@ -16,14 +16,11 @@ namespace deuce::emulator {
 /// A figure with all costs low, best and high.
 using BandOf = std::array<double, 3>;
 
-/// Share of QK(c + 1) on the tensor pipe that lies inside softmax(c), KV blocks first .. last - 1.
-double overlap_of_scores(const std::vector<TimelineEvent>& timeline, int first, int last);
-
 struct SlotTiming {
   int score_slots = 1, row_replicas = 1;
   BandOf cycles_per_block{};  // steady state: from the difference of two lengths
   BandOf fixed_cycles{};      // the rest of the shorter run
-  double overlap = 0;         // share of QK(c + 1) that runs inside softmax(c), best figures
+  double overlap = 0;         // of QK and softmax, as trace/summary.h defines it; best figures
 };
 
 struct TimingReport {

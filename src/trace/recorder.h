@@ -11,6 +11,11 @@
 
 namespace deuce::trace {
 
+/// Number of the copy unit that fills slot `slot` of row `edge` of the edge table.
+inline constexpr int kSlotsOfAnEdge = 32;
+constexpr int copy_unit(int edge, int slot) { return kSlotsOfAnEdge * (edge + 1) + slot; }
+constexpr int slot_of_copy_unit(int unit) { return unit % kSlotsOfAnEdge; }
+
 struct Slice {
   SliceHeader header{};
   std::vector<Record> records;

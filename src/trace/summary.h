@@ -34,7 +34,10 @@ struct Summary {
   int blocks = 0;              // KV blocks, all CTAs together
   double median = 0, p95 = 0;  // cycles between the starts of neighbouring blocks
   double first = 0, last = 0;  // of the first and of the last pair
-  double overlap = 0;  // share of QK inside an earlier block's sm_compute, after the first slots
+  /// Of the time that QK keeps the tensor pipe busy, the share inside sm_compute (S seen until the
+  /// last quarter of P is handed over) of an earlier block; blocks that find every slot empty do
+  /// not count.
+  double overlap = 0;
   bool overlap_is_bound = false;  // no unit showed when QK ran: an upper bound
   uint64_t rescales = 0;
   std::vector<EventTotal> events;

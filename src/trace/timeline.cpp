@@ -142,7 +142,7 @@ std::string track_name(const Track& track, int number) {
     case Agent::warp: return fmt::format("{} warp {}", name_of(track.role), number);
     case Agent::copy: {
       const bool q = !track.ranges.empty() && track.ranges.front().event == Event::copy_Q;
-      return fmt::format("TMA {} slot {}", q ? "Q" : "KV", track.unit % 32);
+      return fmt::format("TMA {} slot {}", q ? "Q" : "KV", slot_of_copy_unit(track.unit));
     }
     case Agent::tensor_pipe: return "tensor pipe";
     case Agent::memory_queue: return "bytes in flight";

@@ -24,10 +24,10 @@ double best(const SlotTiming& timing) { return timing.cycles_per_block[1]; }
 TEST(Timing, PingPongHidesScoresUnderSoftmaxAndTheBasePathDoesNot) {
   for (const int head_dim : {64, 128}) {
     const TimingReport report = predict(head_dim, 16);
-    EXPECT_EQ(report.slots[0].overlap, 0) << "QK(c + 1) starts before softmax(c) has ended";
+    EXPECT_EQ(report.slots[0].overlap, 0) << "QK starts before softmax of the block before ends";
     // At head dim 128 the second slot is bound by memory: QK waits for its K tile.
     if (head_dim == 64) {
-      EXPECT_GT(report.slots[1].overlap, 0.9);
+      EXPECT_GT(report.slots[1].overlap, 0.7);
     }
     EXPECT_LT(best(report.slots[1]), best(report.slots[0]));
     for (const SlotTiming& timing : report.slots) {
