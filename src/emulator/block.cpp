@@ -257,7 +257,25 @@ double Block::execute(Warp& warp, const Group& group) {
     case OpKind::mma_shared:
     case OpKind::mma_tensor: return mma(warp, group);
     case OpKind::commit: return commit(warp, group);
-    case OpKind::fence_async: warp.clock.f = warp.clock.c; break;
+    case OpKind::fence_async:
+    case OpKind::fence_barrier_init:
+    case OpKind::fence_before:
+    case OpKind::fence_after: return fence(warp, group);
+    case OpKind::prefetch:
+    case OpKind::trace: break;  // of traces, step() has done it
+    case OpKind::mma_sync:
+    case OpKind::load_matrices:
+      fault("unsupported", &warp, group.first, "this operation has no emulator model yet");
+      return 0;
+  }
+  finish_lanes(warp, group.mask);
+  return grid_.timing()(cost::kIssue);
+}
+
+double Block::fence(Warp& warp, const Group& group) {
+  finish_lanes(warp, group.mask);
+  switch (group.first->kind) {
+    case OpKind::fence_async: warp.clock.f = warp.clock.c; return grid_.timing()(cost::kFenceAsync);
     case OpKind::fence_barrier_init:
       for (BarrierState& barrier : barriers_) {
         if (barrier.init_warp == warp.index) barrier.init_fenced = true;
@@ -268,17 +286,9 @@ double Block::execute(Warp& warp, const Group& group) {
         warp.clock.t[tensor_index(own)] = warp.clock.k[static_cast<std::size_t>(own)];
       }
       break;
-    case OpKind::fence_after: warp.after_fence = warp.clock.t; break;
-    case OpKind::prefetch: break;
-    case OpKind::trace: break;  // step() has done it
-    case OpKind::mma_sync:
-    case OpKind::load_matrices:
-      fault("unsupported", &warp, group.first, "this operation has no emulator model yet");
-      return 0;
+    default: warp.after_fence = warp.clock.t; break;  // fence_after
   }
-  finish_lanes(warp, group.mask);
-  return group.first->kind == OpKind::fence_async ? grid_.timing()(cost::kFenceAsync)
-                                                  : grid_.timing()(cost::kIssue);
+  return grid_.timing()(cost::kIssue);
 }
 
 }  // namespace deuce::emulator

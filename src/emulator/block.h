@@ -7,8 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "emulator/clock.h"
@@ -74,10 +77,17 @@ struct BarrierState {
   int copy_block = 0;
   int init_warp = 0;
   uint32_t init_sequence = 0;
-  uint32_t waiters = 0;  // warps blocked in a wait
+  uint32_t waiters = 0;        // warps blocked in a wait
+  uint32_t arrived_warps = 0;  // in the phase at hand
   std::array<Phase, kMaxWarps>
       observed;  // last phase each warp has seen complete, -2: never waited
   std::array<uint32_t, kMaxWarps> observed_at{};
+};
+
+/// Warps that wait for each other, or the ones that wait for somebody who is gone.
+struct WaitCycle {
+  std::string text;
+  std::set<std::string> edges;  // that they wait on
 };
 
 struct NamedState {
@@ -99,7 +109,7 @@ struct AsyncOp {
   uint32_t column = 0, a_column = 0;
   MmaShape shape;
   SharedOperand a, b;
-  int kv_block = 0;  // commits: of the warp at issue, for traces
+  int kv_block = 0, warp = 0;  // commits: of the warp at issue
 };
 
 /// Lanes of one warp at the same call.
@@ -120,8 +130,8 @@ class Block {
   void complete(AsyncOp& op);
   bool finished() const { return live_warps_ == 0; }
   int async_in_flight() const { return in_flight_; }
-  /// Adds one line per blocked warp to a deadlock report.
-  std::string wait_for_graph() const;
+  /// One line per blocked warp and the cycle they form, whose edges are added to `edges`.
+  std::string wait_for_graph(std::set<std::string>& edges) const;
   void check_exit();
   /// What is still held back for the trace.
   void end_trace() { flush_pipe(); }
@@ -139,6 +149,7 @@ class Block {
   // block.cpp: lanes, groups and dispatch
   Group choose(Warp& warp);
   double execute(Warp& warp, const Group& group);
+  double fence(Warp& warp, const Group& group);
   void finish_lanes(Warp& warp, uint32_t mask);
   void wake(Warp& warp, double cost);
   double take_work(const Warp& warp, uint32_t mask);
@@ -150,23 +161,25 @@ class Block {
   void resume_lanes(Warp& warp);
   void stuck(const Warp& warp);
 
-  // block_sync.cpp: warps and barriers
+  // block_sync.cpp: warps and named barriers
   double shuffle(Warp& warp, const Group& group);
   double sync_block(Warp& warp, const Group& group);
   double named(Warp& warp, const Group& group);
+  double registers(Warp& warp, const Group& group);
+  void synchronised(Warp& warp);
+  const Clock& released(const Warp& warp, uint32_t mask);
+  const Edge* named_edge(int id) const;
+
+  // block_barrier.cpp: mbarriers
   double init_barrier(Warp& warp, const Group& group);
   double arrive(Warp& warp, const Group& group);
   double wait(Warp& warp, const Group& group);
-  double registers(Warp& warp, const Group& group);
-  void arrive_on(int barrier, int arrivals, const Clock& clock, bool order_only);
+  void arrive_on(int barrier, int warp, int arrivals, const Clock& clock, bool order_only);
   void complete_bytes(int barrier, uint32_t bytes);
   void maybe_complete(int barrier);
   int barrier_index(const void* address, const Op& op, const Warp& warp);
-  void synchronised(Warp& warp);
-  const Clock& released(const Warp& warp, uint32_t mask);
   void check_waiters(BarrierState& barrier);
   bool role_arrives(const Edge& edge, Role role) const;
-  const Edge* named_edge(int id) const;
   int arrivals_of(const Warp& warp, uint32_t mask, const BarrierState& barrier) const;
   bool role_waits(const Edge& edge, Role role) const;
 
@@ -179,6 +192,7 @@ class Block {
   double atomic(Warp& warp, const Group& group);
   double copy(Warp& warp, const Group& group);
   void issue_copy(Warp& warp, Op& op);
+  bool describe_copy(const Warp& warp, const Op& op, AsyncOp& async);
   uint32_t shared_offset(const void* address, uint32_t bytes, const Op& op, const Warp& warp);
   void note_access(Warp& warp, uint32_t mask);
 
@@ -186,6 +200,15 @@ class Block {
   double tensor_allocation(Warp& warp, const Group& group);
   double tensor_access(Warp& warp, const Group& group);
   double tensor_wait(Warp& warp, const Group& group);
+  struct MmaCall {
+    bool from_tensor = false;
+    MmaShape shape;
+    SharedOperand a, b;
+    std::size_t stream = 0;
+  };
+  bool issued_by_one_thread(Warp& warp, const Group& group);
+  std::optional<MmaCall> decode_mma(const Warp& warp, const Op& call);
+  void shadow_mma(Warp& warp, const Op& call, const MmaCall& mma);
   double mma(Warp& warp, const Group& group);
   double commit(Warp& warp, const Group& group);
   bool allocated(uint32_t column, uint32_t count, const Op& op, const Warp& warp);
@@ -194,7 +217,6 @@ class Block {
   std::size_t stream_of(uint32_t column, int columns);
   double occupy_pipe(bool from_tensor, int columns, bool accumulates);
   void run_mma(const AsyncOp& op);
-  void note_time(TimelineEvent::Kind kind, int kv_block, double begin, double end);
 
   // block_trace.cpp: records, only with Options::recorder
   void record(Warp& warp, const Group& group, double work);
@@ -215,9 +237,25 @@ class Block {
   std::string barrier_name(const BarrierState& barrier) const;
   std::string place(uint32_t cell, bool tensor) const;
   std::string blocked_line(const Warp& warp) const;
-  std::vector<Role> suppliers(const Warp& warp) const;
-  std::string wait_cycle() const;
   void check_observed(const BarrierState& barrier);
+
+  // block_deadlock.cpp: who waits for whom
+  struct Missing {
+    const Edge* edge = nullptr;  // that a blocked warp waits on
+    std::vector<int> warps;      // whose arrival is missing
+  };
+  struct Path {
+    uint32_t visited = 0;
+    std::vector<int> warps;                    // from the first one to the one being followed
+    std::vector<int> cycle;                    // empty: none found
+    std::vector<std::pair<int, int>> starved;  // a warp, and one gone that it waits for
+  };
+  const BarrierState& barrier_of(const Op& wait) const;
+  Missing missing(const Warp& warp) const;
+  void missing_on_named(int id, Missing& found) const;
+  void missing_of(const Arrival& arrival, const BarrierState& barrier, Missing& found) const;
+  void follow(int warp, Path& path) const;
+  WaitCycle wait_cycle() const;
 
   Grid& grid_;
   const Launch& launch_;

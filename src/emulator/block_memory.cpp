@@ -177,6 +177,39 @@ double Block::copy(Warp& warp, const Group& group) {
   return cost;
 }
 
+// Source, bytes and target of a copy; false when the hardware refuses it.
+bool Block::describe_copy(const Warp& warp, const Op& call, AsyncOp& async) {
+  const bool tensor = call.kind == OpKind::copy_tensor;
+  async.kind = AsyncOp::Kind::copy;
+  async.source = tensor ? nullptr : call.source;
+  async.bytes = call.bytes;
+  if (tensor) {
+    TensorMap map;
+    std::memcpy(&map, call.source, sizeof map);
+    const auto spec = decode(map);
+    if (!spec || spec->rank != call.rank) {
+      fault("H15", &warp, &call,
+            spec
+                ? fmt::format("a map of rank {} is used with {} coordinates", spec->rank, call.rank)
+                : "these 128 bytes are not a tensor map");
+      return false;
+    }
+    async.map = *spec;
+    async.coordinate = call.coordinate;
+    async.bytes = spec->box_bytes();
+  } else if (grid_.range_of(call.source, call.bytes) == nullptr) {
+    fault("H20", &warp, &call, "bulk copy from outside every registered allocation");
+    return false;
+  }
+  async.address = shared_offset(call.target, async.bytes, call, warp);
+  if (grid_.stopped()) return false;
+  const uint32_t alignment = tensor ? 128 : 16;
+  if (async.address % alignment == 0) return true;
+  fault("H15", &warp, &call,
+        fmt::format("copy to shared {:#x}, not a multiple of {} bytes", async.address, alignment));
+  return false;
+}
+
 void Block::issue_copy(Warp& warp, Op& call) {
   const int index = barrier_index(call.barrier, call, warp);
   if (index < 0) return;
@@ -189,40 +222,8 @@ void Block::issue_copy(Warp& warp, Op& call) {
   }
   const uint32_t id = grid_.new_async();
   AsyncOp& async = grid_.async(id);
-  async.kind = AsyncOp::Kind::copy;
   async.barrier = index;
-  async.source = nullptr;
-  async.bytes = call.bytes;
-  if (call.kind == OpKind::copy_tensor) {
-    TensorMap map;
-    std::memcpy(&map, call.source, sizeof map);
-    const auto spec = decode(map);
-    if (!spec || spec->rank != call.rank) {
-      fault("H15", &warp, &call,
-            spec
-                ? fmt::format("a map of rank {} is used with {} coordinates", spec->rank, call.rank)
-                : "these 128 bytes are not a tensor map");
-      return;
-    }
-    async.map = *spec;
-    async.coordinate = call.coordinate;
-    async.bytes = spec->box_bytes();
-  } else {
-    async.source = call.source;
-    if (grid_.range_of(call.source, call.bytes) == nullptr) {
-      fault("H20", &warp, &call, "bulk copy from outside every registered allocation");
-      return;
-    }
-  }
-  async.address = shared_offset(call.target, async.bytes, call, warp);
-  if (grid_.stopped()) return;
-  const uint32_t alignment = call.kind == OpKind::copy_tensor ? 128 : 16;
-  if (async.address % alignment != 0) {
-    fault(
-        "H15", &warp, &call,
-        fmt::format("copy to shared {:#x}, not a multiple of {} bytes", async.address, alignment));
-    return;
-  }
+  if (!describe_copy(warp, call, async)) return;
   ++barrier.copies;
   AccessRecord record = record_of(warp, call);
   record.tensor = warp.mark;
@@ -250,7 +251,7 @@ void Block::complete(AsyncOp& async) {
     case AsyncOp::Kind::mma: run_mma(async); return;
     case AsyncOp::Kind::commit:
       if (options_.recorder != nullptr) trace_commit(async);
-      arrive_on(async.barrier, 1, async.clock, true);
+      arrive_on(async.barrier, async.warp, 1, async.clock, true);
       return;
     case AsyncOp::Kind::copy: break;
   }

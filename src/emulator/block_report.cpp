@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings in the kernel's own words, deadlock graphs and the checks at exit; see block.h.
+// Findings in the kernel's own words and the checks at exit; see block.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,33 +7,10 @@
 #include <utility>
 
 #include "emulator/grid.h"
+#include "emulator/words.h"
 
 namespace deuce::emulator {
 namespace {
-
-const char* mnemonic(OpKind kind) {
-  switch (kind) {
-    case OpKind::load_shared: return "shared load";
-    case OpKind::store_shared: return "shared store";
-    case OpKind::copy_tensor: return "tensor copy to";
-    case OpKind::copy_bulk: return "bulk copy to";
-    case OpKind::tensor_load: return "tcgen05.ld of";
-    case OpKind::tensor_store: return "tcgen05.st to";
-    case OpKind::mma_shared:
-    case OpKind::mma_tensor: return "tcgen05.mma";
-    case OpKind::tensor_alloc: return "tcgen05.alloc";
-    case OpKind::wait: return "wait";
-    case OpKind::sync_named: return "named barrier";
-    case OpKind::sync_block: return "block barrier";
-    case OpKind::registers: return "setmaxnreg";
-    default: return "operation";
-  }
-}
-
-const char* file_name(const char* path) {
-  const char* kernel = std::strstr(path, "kernel/");
-  return kernel != nullptr ? kernel + std::strlen("kernel/") : path;
-}
 
 // H number and sentence of a conflict between `mine` and `other`.
 std::pair<const char*, std::string> classify(Conflict conflict, const AccessRecord& mine,
@@ -156,106 +133,6 @@ void Block::clash(const Clash& found, uint32_t record, bool tensor) {
         fmt::format("{}: {}\n{}\n{}", where, sentence, describe(mine, "access"),
                     describe(other, "against")),
         severity, where);
-}
-
-std::string Block::blocked_line(const Warp& warp) const {
-  const Op& call = op(warp, __builtin_ctz(warp.waiting));
-  std::string line = fmt::format("  block {} {:<20} ", index_, warp_name(warp.index));
-  if (call.kind == OpKind::wait) {
-    const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(call.barrier) -
-                                                 (shared_.data() + shared_skip_));
-    const BarrierState& barrier = barriers_[static_cast<std::size_t>(barrier_at_[offset / 8])];
-    line += fmt::format("waits {} phase {} ({} complete): {} of {} arrivals and {} bytes missing",
-                        barrier_name(barrier), call.index, barrier.phase, barrier.pending,
-                        barrier.expected, barrier.bytes);
-    if (barrier.edge >= 0) {
-      line += "  ->";
-      for (const Arrival& arrival : kernel_.edges[static_cast<std::size_t>(barrier.edge)].arrives) {
-        if (arrival.by != By::nobody) line += fmt::format(" {}", name_of(arrival.role));
-      }
-    }
-  } else if (call.kind == OpKind::registers) {
-    line += fmt::format("wants {} registers a thread, {} are free in the block", call.index,
-                        registers_free_);
-  } else {
-    line += fmt::format("at a {} {}", mnemonic(call.kind), call.index);
-    const Edge* edge = call.kind == OpKind::sync_named ? named_edge(call.index) : nullptr;
-    if (edge != nullptr) line += fmt::format(", {}", edge->name);
-  }
-  line += fmt::format("  {}:{}", file_name(call.site.file), call.site.line);
-  if (warp.kv_block >= 0) line += fmt::format(", block {}", warp.kv_block);
-  return line + "\n";
-}
-
-// Roles whose arrival a blocked warp waits for; empty where that is not a barrier of the table.
-std::vector<Role> Block::suppliers(const Warp& warp) const {
-  std::vector<Role> roles;
-  if (warp.live == 0 || warp.waiting == 0) return roles;
-  const Op& call = op(warp, __builtin_ctz(warp.waiting));
-  const Edge* edge = nullptr;
-  if (call.kind == OpKind::wait) {
-    const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(call.barrier) -
-                                                 (shared_.data() + shared_skip_));
-    const BarrierState& barrier = barriers_[static_cast<std::size_t>(barrier_at_[offset / 8])];
-    if (barrier.edge >= 0) edge = &kernel_.edges[static_cast<std::size_t>(barrier.edge)];
-  } else if (call.kind == OpKind::sync_named) {
-    edge = named_edge(call.index);
-  }
-  if (edge == nullptr) return roles;
-  for (const Arrival& arrival : edge->arrives) {
-    if (arrival.by != By::nobody) roles.push_back(arrival.role);
-  }
-  return roles;
-}
-
-// Follows suppliers from the first blocked warp of each role until a role comes again, or one has
-// left: "cycle: mma -> correction -> mma".
-std::string Block::wait_cycle() const {
-  const auto first_blocked = [&](Role role) -> const Warp* {
-    for (const Warp& warp : warps_) {
-      if (warp.role == role && warp.live != 0 && warp.waiting != 0) return &warp;
-    }
-    return nullptr;
-  };
-  for (const Warp& start : warps_) {
-    std::vector<Role> path;
-    const Warp* at = &start;
-    while (at != nullptr && at->live != 0) {
-      const bool again = std::find(path.begin(), path.end(), at->role) != path.end();
-      path.push_back(at->role);
-      if (again) {
-        std::string text;
-        for (auto role = std::find(path.begin(), path.end(), at->role); role != path.end();
-             ++role) {
-          text += fmt::format("{}{}", text.empty() ? "" : " -> ", name_of(*role));
-        }
-        return fmt::format("  block {} cycle: {}\n", index_, text);
-      }
-      const Warp* next = nullptr;
-      for (const Role role : suppliers(*at)) {
-        if (next == nullptr && role != at->role) next = first_blocked(role);
-      }
-      at = next;
-    }
-  }
-  return {};
-}
-
-std::string Block::wait_for_graph() const {
-  std::string out;
-  for (const Warp& warp : warps_) {
-    if (warp.live == 0) {
-      if (warp.role != Role::idle) {
-        out +=
-            fmt::format("  block {} {:<20} has left the kernel\n", index_, warp_name(warp.index));
-      }
-      continue;
-    }
-    if (warp.waiting != 0) out += blocked_line(warp);
-  }
-  out += wait_cycle();
-  out += fmt::format("  replay: {}\n", replay_text(options_));
-  return out;
 }
 
 // A commit or a copy must find its block alive, so somebody has to see its last phase.

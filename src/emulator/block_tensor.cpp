@@ -201,100 +201,102 @@ double Block::occupy_pipe(bool from_tensor, int columns, bool accumulates) {
   return begin;
 }
 
-double Block::mma(Warp& warp, const Group& group) {
-  Op& call = *group.first;
+bool Block::issued_by_one_thread(Warp& warp, const Group& group) {
   const int lane = __builtin_ctz(group.mask);
   if (std::popcount(group.mask) != 1 || (warp.mma_lane >= 0 && warp.mma_lane != lane)) {
-    fault("H17", &warp, &call, "MMAs must be issued by one thread, always the same");
-    return 0;
+    fault("H17", &warp, group.first, "MMAs must be issued by one thread, always the same");
+    return false;
   }
   warp.mma_lane = lane;
-  const bool from_tensor = call.kind == OpKind::mma_tensor;
-  const MmaShape shape = decode_instruction(call.instruction);
-  const SharedOperand b = decode_operand(call.b_descriptor);
-  SharedOperand a;
-  if (!from_tensor) a = decode_operand(call.a_descriptor);
-  for (const char* broken : {shape.fault, b.fault, a.fault}) {
+  return true;
+}
+
+// What the descriptors of an MMA say; nothing when the hardware or the allocation refuses it.
+std::optional<Block::MmaCall> Block::decode_mma(const Warp& warp, const Op& call) {
+  MmaCall mma;
+  mma.from_tensor = call.kind == OpKind::mma_tensor;
+  mma.shape = decode_instruction(call.instruction);
+  mma.b = decode_operand(call.b_descriptor);
+  if (!mma.from_tensor) mma.a = decode_operand(call.a_descriptor);
+  for (const char* broken : {mma.shape.fault, mma.b.fault, mma.a.fault}) {
     if (broken != nullptr) {
       fault("H15", &warp, &call, fmt::format("descriptor: {}", broken));
-      return 0;
+      return std::nullopt;
     }
   }
-  const auto columns = static_cast<uint32_t>(shape.columns);
-  if (!allocated(call.column, columns, call, warp)) return 0;
-  if (from_tensor && !allocated(call.a_column, 8, call, warp)) return 0;
-
-  const std::size_t stream = stream_of(call.column, shape.columns);
-  if (stream == kMaxStreams) {
-    fault("H15", &warp, &call, fmt::format("more than {} accumulators", kMaxStreams));
-    return 0;
+  if (!allocated(call.column, static_cast<uint32_t>(mma.shape.columns), call, warp) ||
+      (mma.from_tensor && !allocated(call.a_column, 8, call, warp))) {
+    return std::nullopt;
   }
-  const uint32_t epoch = ++streams_[stream].epoch;
-  // In hardware-fifo mode all earlier MMAs count as ordered.
+  mma.stream = stream_of(call.column, mma.shape.columns);
+  if (mma.stream == kMaxStreams) {
+    fault("H15", &warp, &call, fmt::format("more than {} accumulators", kMaxStreams));
+    return std::nullopt;
+  }
+  return mma;
+}
+
+// What an MMA reads and writes, against what is ordered before it. In hardware-fifo mode that is
+// every earlier MMA of the thread, in strict mode those of its own accumulator.
+void Block::shadow_mma(Warp& warp, const Op& call, const MmaCall& mma) {
+  const uint32_t epoch = ++streams_[mma.stream].epoch;
+  const auto known_of = [&](std::size_t stream) -> uint32_t& {
+    return warp.clock.k[static_cast<std::size_t>(stream_component(static_cast<int>(stream)))];
+  };
   std::array<uint32_t, kMaxStreams> saved{};
   for (std::size_t s = 0; s < streams_.size(); ++s) {
-    uint32_t& known = warp.clock.k[static_cast<std::size_t>(stream_component(static_cast<int>(s)))];
-    saved[s] = known;
-    if (s == stream || !options_.strict) known = streams_[s].epoch;
+    saved[s] = known_of(s);
+    if (s == mma.stream || !options_.strict) known_of(s) = streams_[s].epoch;
   }
+  const auto columns = static_cast<uint32_t>(mma.shape.columns);
   AccessRecord note = record_of(warp, call);
   note.tensor = warp.expected;
   note.tensor_block = warp.expected_block;
   note.column = call.column;
   note.columns = columns;
   const uint32_t record = shadow_.add_record(note);
-  const Accessor by{
-      &warp.clock,      stream_component(static_cast<int>(stream)), epoch, record, true, false,
-      &warp.after_fence};
-  if (from_tensor) {
+  const Component component = stream_component(static_cast<int>(mma.stream));
+  const Accessor by{&warp.clock, component, epoch, record, true, false, &warp.after_fence};
+  if (mma.from_tensor) {
     clash(shadow_.read_tensor(kAllQuarters, call.a_column, 8, by), record, true);
   } else {
-    shadow_operand(warp, call, a, shape.a_mn_major, shape.rows, by, 'q', -1);
+    shadow_operand(warp, call, mma.a, mma.shape.a_mn_major, mma.shape.rows, by, 'q', -1);
   }
   if (!grid_.stopped()) {
-    shadow_operand(warp, call, b, shape.b_mn_major, shape.columns, by, warp.expected,
+    shadow_operand(warp, call, mma.b, mma.shape.b_mn_major, mma.shape.columns, by, warp.expected,
                    warp.expected_block);
   }
   if (!grid_.stopped()) {
     if (call.flag) clash(shadow_.read_tensor(kAllQuarters, call.column, columns, by), record, true);
     clash(shadow_.write_tensor(kAllQuarters, call.column, columns, by), record, true);
   }
-  for (std::size_t s = 0; s < streams_.size(); ++s) {
-    warp.clock.k[static_cast<std::size_t>(stream_component(static_cast<int>(s)))] = saved[s];
-  }
+  for (std::size_t s = 0; s < streams_.size(); ++s) known_of(s) = saved[s];
+}
+
+double Block::mma(Warp& warp, const Group& group) {
+  const Op& call = *group.first;
+  if (!issued_by_one_thread(warp, group)) return 0;
+  const std::optional<MmaCall> mma = decode_mma(warp, call);
+  if (!mma) return 0;
+  shadow_mma(warp, call, *mma);
   if (grid_.stopped()) return 0;
 
   const uint32_t id = grid_.new_async();
   AsyncOp& async = grid_.async(id);
   async.kind = AsyncOp::Kind::mma;
-  async.from_tensor = from_tensor;
+  async.from_tensor = mma->from_tensor;
   async.accumulate = call.flag;
   async.column = call.column;
   async.a_column = call.a_column;
-  async.shape = shape;
-  async.a = a;
-  async.b = b;
-  const double begin = occupy_pipe(from_tensor, shape.columns, call.flag);
-  note_time(from_tensor ? TimelineEvent::Kind::pv : TimelineEvent::Kind::qk, warp.kv_block, begin,
-            pipe_free_);
-  if (options_.recorder != nullptr) trace_mma(warp, call, from_tensor, begin);
+  async.shape = mma->shape;
+  async.a = mma->a;
+  async.b = mma->b;
+  const double begin = occupy_pipe(mma->from_tensor, mma->shape.columns, call.flag);
+  if (options_.recorder != nullptr) trace_mma(warp, call, mma->from_tensor, begin);
   ++in_flight_;
   grid_.queue_async(index_, id, pipe_free_);
   finish_lanes(warp, group.mask);
   return grid_.timing()(cost::kMmaIssue);
-}
-
-// Consecutive events of one kind and KV block become one.
-void Block::note_time(TimelineEvent::Kind kind, int kv_block, double begin, double end) {
-  if (options_.timeline == nullptr || index_ != 0) return;
-  for (auto event = options_.timeline->rbegin(); event != options_.timeline->rend(); ++event) {
-    if (event->kind != kind) continue;
-    if (event->kv_block != kv_block) break;
-    event->begin = std::min(event->begin, begin);
-    event->end = std::max(event->end, end);
-    return;
-  }
-  options_.timeline->push_back({kind, kv_block, begin, end});
 }
 
 void Block::run_mma(const AsyncOp& async) {
@@ -340,6 +342,7 @@ double Block::commit(Warp& warp, const Group& group) {
   async.barrier = index;
   async.clock = warp.clock;
   async.kv_block = warp.kv_block;
+  async.warp = warp.index;
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     const Component stream = stream_component(static_cast<int>(s));
     async.clock.k[static_cast<std::size_t>(stream)] = streams_[s].epoch;

@@ -26,32 +26,43 @@ constexpr uint16_t kNaN = 0x7fff;  // in both 16-bit formats
 }  // namespace
 
 DecodeCase::DecodeCase(const CaseSpec& spec) {
-  const auto batch = static_cast<int32_t>(spec.kv_len.size());
-  const int q_heads = spec.group * spec.kv_heads;
-  int max_q_len = spec.q_len;
-  rows_ = int64_t{batch} * spec.q_len;
+  rows_ = static_cast<int64_t>(spec.kv_len.size()) * spec.q_len;
   if (!spec.q_lens.empty()) {
     cu_q_len_.push_back(0);
     for (const int32_t rows : spec.q_lens) cu_q_len_.push_back(cu_q_len_.back() + rows);
-    max_q_len = std::max(1, *std::max_element(spec.q_lens.begin(), spec.q_lens.end()));
     rows_ = cu_q_len_.back();
   }
   kv_len_ = spec.kv_len;
   kv_start_ = spec.kv_start;
+  describe(spec);
+  std::mt19937_64 random(spec.seed);
+  std::normal_distribution<float> normal;
+  fill_queries(spec, random, normal);
+  fill_cache(spec);
+  if (spec.sink) {
+    for (int h = 0; h < problem_.num_q_heads; ++h) sink_.push_back(normal(random));
+  }
+  fill_call(spec);
+  clear_results();
+}
+
+void DecodeCase::describe(const CaseSpec& spec) {
   const DType type = spec.bf16 ? DType::bf16 : DType::f16;
   const int64_t longest = *std::max_element(kv_len_.begin(), kv_len_.end());
   Problem& p = problem_;
   p.backend = Backend::emulator;
-  p.num_q_heads = q_heads;
+  p.num_q_heads = spec.group * spec.kv_heads;
   p.num_kv_heads = spec.kv_heads;
   p.group = spec.group;
   p.head_dim_qk = p.head_dim_v = spec.head_dim;
   p.q_type = p.kv_type = p.out_type = type;
   p.sink_type = DType::f32;
   p.page_size = spec.page_size;
-  p.max_batch = batch;
-  p.max_q_len = max_q_len;
-  p.causal = spec.causal && max_q_len > 1;
+  p.max_batch = static_cast<int32_t>(kv_len_.size());
+  p.max_q_len = spec.q_lens.empty()
+                    ? spec.q_len
+                    : std::max(1, *std::max_element(spec.q_lens.begin(), spec.q_lens.end()));
+  p.causal = spec.causal && p.max_q_len > 1;
   p.max_kv_len = std::max<int64_t>(longest, 1);
   p.window_left = spec.window_left;
   p.window_right = spec.window_right;
@@ -62,29 +73,28 @@ DecodeCase::DecodeCase(const CaseSpec& spec) {
   p.split_kv_len = spec.split_kv_len;
   p.score_slots = spec.score_slots;
   p.row_replicas = spec.row_replicas;
+}
 
-  std::mt19937_64 random(spec.seed);
-  std::normal_distribution<float> normal;
-  const int64_t row_values = int64_t{q_heads} * spec.head_dim;
-  q_.resize(static_cast<std::size_t>(rows_ * row_values));
+void DecodeCase::fill_queries(const CaseSpec& spec, std::mt19937_64& random,
+                              std::normal_distribution<float>& normal) {
+  q_.resize(static_cast<std::size_t>(rows_ * problem_.num_q_heads * spec.head_dim));
   for (uint16_t& value : q_) value = encode(normal(random), spec.bf16);
-  if (spec.growing) {
-    // Column 0 of every query is large, so that K's column 0 moves all scores together.
-    for (std::size_t i = 0; i < q_.size(); i += static_cast<std::size_t>(spec.head_dim)) {
-      q_[i] = encode(16.0F, spec.bf16);
-    }
+  if (!spec.growing) return;
+  // Column 0 of every query is large, so that K's column 0 moves all scores together.
+  for (std::size_t i = 0; i < q_.size(); i += static_cast<std::size_t>(spec.head_dim)) {
+    q_[i] = encode(16.0F, spec.bf16);
   }
-  fill_cache(spec);
-  if (spec.sink) {
-    for (int h = 0; h < q_heads; ++h) sink_.push_back(normal(random));
-  }
+}
+
+void DecodeCase::fill_call(const CaseSpec& spec) {
+  const int q_heads = problem_.num_q_heads;
+  const int64_t row_values = int64_t{q_heads} * spec.head_dim;
   out_.resize(q_.size());
   lse_.resize(static_cast<std::size_t>(rows_ * q_heads));
-
   Call& c = call_;
   c.struct_size = sizeof c;
-  c.batch = batch;
-  c.q_len = max_q_len;
+  c.batch = problem_.max_batch;
+  c.q_len = problem_.max_q_len;
   c.q = q_.data();
   c.out = out_.data();
   c.lse = lse_.data();
@@ -99,7 +109,6 @@ DecodeCase::DecodeCase(const CaseSpec& spec) {
   c.kv_start = kv_start_.empty() ? nullptr : kv_start_.data();
   c.sink = sink_.empty() ? nullptr : sink_.data();
   c.score_scale = c.out_scale = 1;
-  clear_results();
 }
 
 // The pool is larger than needed and shuffled; slots that no request owns, and slots past a

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,11 @@ class DecodeCase {
   void clear_results();
 
  private:
+  void describe(const CaseSpec& spec);
+  void fill_queries(const CaseSpec& spec, std::mt19937_64& random,
+                    std::normal_distribution<float>& normal);
   void fill_cache(const CaseSpec& spec);
+  void fill_call(const CaseSpec& spec);
   Problem problem_;
   Call call_{};
   std::vector<uint16_t> q_, k_, v_, out_;

@@ -15,7 +15,7 @@ enum class Verdict : uint8_t { clean, review, incomplete, error };
 struct Finding {
   std::string check;  // "H2", "deadlock": the names of docs/emulator.md
   Severity severity;
-  std::string edge;    // edge or resource it is about, may be empty
+  std::string edge;    // edge or resource it is about, of a deadlock all edges of its cycle
   std::string text;    // one or more lines
   uint64_t count = 1;  // how often the same thing was found
 };

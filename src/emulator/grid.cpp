@@ -2,9 +2,11 @@
 // Event loop of the emulator; see grid.h.
 #include "emulator/grid.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace deuce::emulator {
 
@@ -72,12 +74,14 @@ void Grid::end_run() {
   if (options_.recorder != nullptr) options_.recorder->close(now_, kClockHz);
   if (stopped_ || !report().incomplete_reason().empty()) return;
   std::string graph;
+  std::set<std::string> edges;  // that the warps of a cycle wait on
   for (auto& block : blocks_) {
-    if (!block->finished()) graph += block->wait_for_graph();
+    if (!block->finished()) graph += block->wait_for_graph(edges);
   }
   if (!graph.empty()) {
-    report().add({"deadlock", Severity::error, "",
-                  fmt::format("no warp can run and nothing is pending\n{}", graph)});
+    report().add({"deadlock", Severity::error, fmt::format("{}", fmt::join(edges, ", ")),
+                  fmt::format("no warp can run and nothing is pending\n{}  replay: {}", graph,
+                              replay_text(options_))});
     return;
   }
   for (auto& block : blocks_) block->check_exit();

@@ -80,23 +80,15 @@ struct Launch {
   std::function<void(Machine&)> entry;  // runs once per thread
 };
 
-/// When things ran in block 0 of the grid, for timing reports.
-struct TimelineEvent {
-  enum class Kind : uint8_t { qk, pv, softmax } kind;
-  int kv_block;
-  double begin,
-      end;  // cycles; qk and pv: on the tensor pipe; softmax: S seen to P complete, warp 0
-};
-
 struct Options {
   RunName run;
   bool strict = false;        // ptx-strict: only what the ISA text promises
   bool strict_order = false;  // the variant of the kernel that does not rely on the pipe's order
+  bool table_counts = true;   // barriers must expect what the edge table says
   int kv_slots = 0;           // the variant with that many K/V tiles; 0 = as many as fit
   bool values = true;         // false: barriers and time only, one lane of uniform warps
   Band band = Band::best;
   OpFilter* filter = nullptr;
-  std::vector<TimelineEvent>* timeline = nullptr;
   trace::Recorder* recorder = nullptr;  // takes the trace of the run
   uint64_t step_limit = 400'000'000;
   std::string replay = {};  // how a finding says to repeat the run; empty = options of deuce check

@@ -35,7 +35,8 @@ struct Mutant {
   int slots = 2;
   bool strict = false;  // in the strict mode, on the kernel that waits for the tensor pipe
   int replicas = 1;
-  bool relies = false;  // with strict: on the kernel that does not wait
+  bool table_counts = true;  // false: no barrier is compared with the table
+  bool relies = false;       // with strict: on the kernel that does not wait
 };
 
 inline constexpr emulator::Mode kModes[] = {emulator::Mode::timed, emulator::Mode::eager,
