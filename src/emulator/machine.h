@@ -147,6 +147,10 @@ class Machine {
   void prefetch_map(const TensorMap&, Site site = Site::here()) { run(OpKind::prefetch, site); }
   void fence_async(Site site = Site::here()) { run(OpKind::fence_async, site); }
 
+  // One grid at a time: nothing runs before it or behind it.
+  static void wait_previous_grid() {}
+  static void allow_next_grid() {}
+
   template <int kRegisters>
   void grow_registers(Site site = Site::here()) {
     change_registers(kRegisters, true, site);

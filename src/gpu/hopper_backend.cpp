@@ -70,6 +70,8 @@ class HopperPlan final : public GpuPlan {
     if (Status bad = hopper::check_call(problem_, call); !bad.ok()) return bad;
     hopper::Params params = hopper::make_params(config(), problem_, call, workers_, workspace);
     params.fault = fault_word();
+    const bool starts_early = (problem_.flags & DEUCE_FLAG_PDL) != 0;
+    params.starts_early = starts_early ? 1 : 0;
     Status status =
         encode_tensor_map(hopper::map_spec(config(), problem_, call, false), params.k_map);
     if (!status.ok()) return status;
@@ -80,7 +82,8 @@ class HopperPlan final : public GpuPlan {
     auto* cuda_stream = reinterpret_cast<cudaStream_t>(stream);
     if (Status bad = clear_control(workspace, cuda_stream); !bad.ok()) return bad;
     return cuda_status(
-        functions_of(shape_).launch(params, {.workers = workers_, .stream = cuda_stream}),
+        functions_of(shape_).launch(
+            params, {.workers = workers_, .stream = cuda_stream, .starts_early = starts_early}),
         "kernel launch");
   }
 

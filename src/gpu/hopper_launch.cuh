@@ -26,10 +26,16 @@ cudaError_t prepare_shape() {
 template <int kShape>
 cudaError_t launch_shape(const Params& params, const LaunchOptions& options) {
   constexpr Config kConfig = kShapes[kShape];
-  decode<kShape>
-      <<<options.workers, kConfig.threads(), sizeof(SharedStorage<kConfig>), options.stream>>>(
-          params);
-  return cudaGetLastError();
+  cudaLaunchAttribute early{.id = cudaLaunchAttributeProgrammaticStreamSerialization};
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(static_cast<unsigned>(options.workers));
+  launch.blockDim = dim3(static_cast<unsigned>(kConfig.threads()));
+  launch.dynamicSmemBytes = sizeof(SharedStorage<kConfig>);
+  launch.stream = options.stream;
+  launch.attrs = &early;
+  launch.numAttrs = options.starts_early ? 1 : 0;
+  return cudaLaunchKernelEx(&launch, decode<kShape>, params);
 }
 
 }  // namespace deuce::hopper

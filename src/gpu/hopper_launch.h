@@ -13,6 +13,7 @@ namespace deuce::hopper {
 struct LaunchOptions {
   int workers = 0;  // CTAs, at most one per SM
   cudaStream_t stream = nullptr;
+  bool starts_early = false;  // programmatic dependent launch
 };
 
 /// Allows the kernel its shared memory; once per device, before the first launch.

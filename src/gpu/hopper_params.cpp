@@ -47,8 +47,8 @@ Status check_modes(const Problem& problem) {
     return unsupported("row_replicas", "row_replicas is {}: hopper has none; pass 0 or 1",
                        problem.row_replicas);
   }
-  if ((problem.flags & (DEUCE_FLAG_TRACE | DEUCE_FLAG_PDL)) != 0) {
-    return unsupported("flags", "flags is {:#x}: hopper takes DEUCE_FLAG_WORKSPACE_KEPT only",
+  if ((problem.flags & DEUCE_FLAG_TRACE) != 0) {
+    return unsupported("flags", "flags is {:#x}: hopper does not take DEUCE_FLAG_TRACE",
                        problem.flags);
   }
   return {};

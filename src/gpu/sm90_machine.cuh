@@ -9,6 +9,7 @@
 
 #include "gpu/ptx/arithmetic.cuh"
 #include "gpu/ptx/bulk_copy.cuh"
+#include "gpu/ptx/dependent_launch.cuh"
 #include "gpu/ptx/mbarrier.cuh"
 #include "gpu/ptx/memory.cuh"
 #include "gpu/ptx/named_barrier.cuh"
@@ -150,6 +151,10 @@ class TracedSm90Machine {
   DEUCE_DEVICE void prefetch(const void* address) const { ptx::prefetch_l2(address); }
   DEUCE_DEVICE void prefetch_map(const TensorMap& map) const { ptx::prefetch_tensor_map(&map); }
   DEUCE_DEVICE void fence_async() const { ptx::fence_proxy_async_shared(); }
+
+  // --- programmatic dependent launch ---
+  DEUCE_DEVICE void wait_previous_grid() const { ptx::griddepcontrol_wait(); }
+  DEUCE_DEVICE void allow_next_grid() const { ptx::griddepcontrol_launch_dependents(); }
 
   // --- registers ---
   template <int kCount>

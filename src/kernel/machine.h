@@ -123,6 +123,12 @@ concept CoreMachine = requires(M machine, Barrier& barrier, const TensorMap& map
   // operands) after it. By the writer before its release, or by the issuer after its acquire.
   machine.fence_async();
 
+  // --- programmatic dependent launch (each thread) -----------------------------------------------
+  // Blocks until the grids before this one in the stream have ended and what they wrote is visible;
+  // at once where the launch did not ask for an early start.
+  machine.wait_previous_grid();
+  machine.allow_next_grid();  // grids behind this one may start early, once all blocks say so
+
   // --- registers (warpgroup, the same value in all four warps; 24 to 256, multiple of 8) ---------
   machine.template grow_registers<200>();  // blocks until the block's pool has them
   machine.template shrink_registers<48>();

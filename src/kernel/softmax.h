@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernel/combine.h"
 #include "kernel/machine.h"
 
 namespace deuce {
@@ -37,21 +38,57 @@ DEUCE_DEVICE float exp2_polynomial(Machine& machine, float x) {
   return std::bit_cast<float>(bits);
 }
 
-/// Running maximum of a row in log2 units, kept until it has grown by more than the threshold.
-struct RowMax {
-  float max;    // the one that P and O are relative to
-  float scale;  // what O and the row sum must be multiplied with: 1 when it was kept
-};
+/// The reference maximum of a row moves only when a score exceeds it by 2^8: P stays below some
+/// 300, which fp16 holds, and the output is rescaled a few times per row instead of once per tile.
+inline constexpr float kRescaleThreshold = 8.0F;
 
-/// The decision behind lazy rescaling. `seen` is the maximum of all scores so far; the first block
-/// of a piece has nothing to rescale (`before` is -inf and so is everything multiplied by scale 0).
+/// Has `seen`, the largest score so far, outgrown the reference maximum `max`? Both are scores, not
+/// yet in log2 units (`scale` brings them there): far from zero two scores that are whole powers of
+/// two apart may round to the same product. Keyless rows never outgrow anything, as
+/// -inf - (-inf) is NaN.
+DEUCE_DEVICE constexpr bool outgrows(float seen, float max, float scale) {
+  return (seen - max) * scale > kRescaleThreshold;
+}
+
+/// Beyond this offset, in log2 units, its rounding moves every exponent of the row by 1/4 or more;
+/// beyond 2^30 the rounding alone exceeds the range of exp2. Such a row takes the difference of the
+/// scores first, which is exact for those near the maximum, and has no offset.
+inline constexpr float kFar = 0x1p22F;
+
+DEUCE_DEVICE constexpr bool is_far(float offset) { return offset > kFar || offset < -kFar; }
+
+/// A score in log2 units, rounded once: a kernel may not contract the product with what follows.
 template <CoreMachine Machine>
-DEUCE_DEVICE RowMax update_row_max(Machine& machine, float before, float seen, float threshold) {
-  constexpr float kNone = -__builtin_huge_valf();
-  if (before == kNone) return {seen, seen == kNone ? 1.0F : 0.0F};
-  const float grown = before - seen;  // <= 0
-  if (grown >= -threshold) return {before, 1.0F};
-  return {seen, machine.exp2(grown)};
+DEUCE_DEVICE float log2_of(Machine& machine, float score, float scale) {
+  return machine.fma(score, scale, 0.0F);
+}
+
+/// The decision behind lazy rescaling. `max` is the score whose product with the scale P, O and the
+/// row sum are relative to; `seen`, the largest so far, takes its place if it has outgrown it.
+/// Returns what O and the sum must be multiplied with: 1 when `max` was kept; 0 for the first block
+/// with a key of a piece, which has nothing to rescale.
+template <CoreMachine Machine>
+DEUCE_DEVICE float raise_maximum(Machine& machine, float& max, float seen, float scale) {
+  const float before = max;
+  if (before == kNoKey) {
+    max = seen;
+    return seen == kNoKey ? 1.0F : 0.0F;
+  }
+  if (!outgrows(seen, before, scale)) return 1.0F;
+  max = seen;
+  return machine.exp2(log2_of(machine, before, scale) - log2_of(machine, seen, scale));
+}
+
+/// The maximum of a row as its state has it.
+template <CoreMachine Machine>
+DEUCE_DEVICE float max_log2_of(Machine& machine, float max, float scale) {
+  return max == kNoKey ? kNoKey : log2_of(machine, max, scale);
+}
+
+/// What is added to scores in log2 units: minus the maximum, nothing for a row without a key.
+template <CoreMachine Machine>
+DEUCE_DEVICE float offset_of(Machine& machine, float max, float scale) {
+  return max == kNoKey ? 0.0F : -log2_of(machine, max, scale);
 }
 
 }  // namespace deuce

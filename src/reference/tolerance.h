@@ -57,7 +57,7 @@ constexpr Precision precision_of(Backend backend, const Problem& problem) {
                     problem.out_type == DType::bf16;
   if (backend == Backend::cpu && bf16) return {.p_roundoff = 0x1p-8};
   if (backend == Backend::cpu || backend == Backend::reference) return {};
-  const bool half = problem.kv_type == DType::f16;
+  const bool half = problem.kv_type == DType::f16 || problem.kv_type == DType::e4m3;
   return {.p_roundoff = half ? 0x1p-11 : 0x1p-8,
           .p_floor = half ? 0x1p-25 : 0.0,
           .tanh_error = 0x1p-10};

@@ -290,6 +290,14 @@ void GpuCase::set_lengths(const std::vector<int32_t>& lengths) {
 }
 
 std::vector<uint8_t> GpuCase::run_on_gpu() {
+  deuce_fault fault{};
+  std::vector<uint8_t> result = run_on_gpu([](deuce_decode_args&) {}, fault);
+  EXPECT_EQ(fault.code, DEUCE_FAULT_NONE) << spec_.text();
+  return result;
+}
+
+std::vector<uint8_t> GpuCase::run_on_gpu(const std::function<void(deuce_decode_args&)>& change,
+                                         deuce_fault& fault) {
   const int32_t out_dtype = spec_.out_dtype != 0 ? spec_.out_dtype : spec_.q_dtype;
   const int64_t rows = int64_t{total_tokens_} * spec_.kv_heads * spec_.group;
   const deuce_decode_config config = this->config(DEUCE_BACKEND_HOPPER);
@@ -305,12 +313,12 @@ std::vector<uint8_t> GpuCase::run_on_gpu() {
   deuce_decode_args args = this->args(true);
   args.out = d_out_.data();
   args.lse = spec_.lse ? d_lse_.data() : nullptr;
+  change(args);
   ok(deuce_decode_run(plan, &args, d_workspace_.data(), bytes, nullptr), "run");
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << spec_.text();
-  deuce_fault fault{};
+  fault = {};
   fault.struct_size = sizeof fault;
   ok(deuce_decode_fault(plan, &fault), "fault");
-  EXPECT_EQ(fault.code, DEUCE_FAULT_NONE) << spec_.text();
   deuce_decode_plan_destroy(plan);
   out_ = d_out_.to_host();
   lse_ = d_lse_.to_host();

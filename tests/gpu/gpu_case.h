@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -43,8 +44,11 @@ class GpuCase {
 
   // --- for tests that look closer ---
   deuce_decode_config config(int32_t backend) const;
-  deuce_decode_args args(bool on_device);                 // pointers into this case's buffers
-  std::vector<uint8_t> run_on_gpu();                      // output bytes, then LSE bytes
+  deuce_decode_args args(bool on_device);  // pointers into this case's buffers
+  std::vector<uint8_t> run_on_gpu();       // output bytes, then LSE bytes
+  /// Likewise with arguments changed last, and whatever fault the kernel reports.
+  std::vector<uint8_t> run_on_gpu(const std::function<void(deuce_decode_args&)>& change,
+                                  deuce_fault& fault);
   void set_lengths(const std::vector<int32_t>& lengths);  // not above the first ones; device only
 
  private:

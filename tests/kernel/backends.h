@@ -4,12 +4,20 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "support/subject.h"
 
 namespace deuce::testing {
 
 class Backends : public ::testing::TestWithParam<Subject> {
  protected:
+  void SetUp() override {
+    const std::string why = subject().why_missing == nullptr ? "" : subject().why_missing();
+    if (why.empty()) return;
+    if (std::getenv("DEUCE_REQUIRE_GPU") != nullptr) FAIL() << "no GPU: " << why;
+    GTEST_SKIP() << "no GPU: " << why;
+  }
   const Subject& subject() const { return GetParam(); }
 };
 

@@ -117,7 +117,13 @@ std::string differing(const char* name, const std::vector<uint32_t>& a,
 
 }  // namespace
 
+std::vector<Subject>& device_subjects() {
+  static std::vector<Subject> list;
+  return list;
+}
+
 std::vector<Subject> subjects() {
+  if (!device_subjects().empty()) return device_subjects();
   std::vector<Subject> found;
   for (const BackendEntry& entry : backends()) {
     if (entry.id == Backend::reference || entry.id == Backend::cpu) {
@@ -133,9 +139,21 @@ std::vector<Subject> subjects() {
 }
 
 Case within_reach(const Subject& subject, Case drawn) {
-  if (subject.backend != DEUCE_BACKEND_EMULATOR) return drawn;
+  const bool hopper = subject.backend == DEUCE_BACKEND_HOPPER;
+  if (subject.backend != DEUCE_BACKEND_EMULATOR && !hopper) return drawn;
   drawn.head_dim_qk = drawn.head_dim_v = drawn.head_dim_qk > 64 ? 128 : 64;
   const int32_t type = drawn.seed % 2 == 0 ? DEUCE_BF16 : DEUCE_F16;
+  if (hopper) {
+    drawn.q_dtype = type;
+    drawn.kv_dtype = drawn.seed / 2 % 3 == 0 ? DEUCE_E4M3 : type;
+    drawn.token_scales = false;
+    drawn.descales = drawn.descales && drawn.fp8_cache();
+    if (drawn.out_dtype == DEUCE_E4M3 || drawn.out_dtype == DEUCE_E5M2) drawn.out_dtype = type;
+    if (drawn.fp8_cache()) drawn.page_size += drawn.page_size % 2;
+    drawn.padding = 16;
+    drawn.row_replicas = drawn.score_slots = 0;
+    return drawn;
+  }
   drawn.q_dtype = drawn.kv_dtype = drawn.out_dtype = type;
   drawn.sink_dtype = DEUCE_F32;
   drawn.descales = drawn.token_scales = false;

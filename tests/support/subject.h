@@ -19,6 +19,9 @@ namespace deuce::testing {
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
+  virtual std::byte* allocate(std::size_t bytes) = 0;  // 256-byte aligned, until release_all
+  virtual void upload_to(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
+  /// A copy, at an address of the same alignment.
   virtual std::byte* upload(const std::byte* from, std::size_t bytes) = 0;
   virtual void download(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual void release_all() = 0;
@@ -28,7 +31,8 @@ struct Subject {
   std::string name;
   int32_t backend = DEUCE_BACKEND_REFERENCE;
   int32_t emulated_backend = 0;
-  DeviceMemory* device = nullptr;  // nullptr: host memory
+  DeviceMemory* device = nullptr;          // nullptr: host memory
+  std::string (*why_missing)() = nullptr;  // of its device; "" when it is there
   std::function<void(deuce_decode_config&, deuce_decode_args&)> mutate = {};
   std::function<void(Instance&)> damage = {};  // of the results
   /// Computes in place of a backend, from a validated call and a worker count (0 = its own).
@@ -40,11 +44,14 @@ struct Subject {
   }
 };
 
-/// A drawn case moved into what the subject takes: shapes and types of the Blackwell kernel for the
-/// emulator, where nearly every free draw is refused. Others get the case as it is.
+/// A drawn case moved into what the subject takes: shapes and types of the GPU kernels, where
+/// nearly every free draw is refused. Others get the case as it is.
 Case within_reach(const Subject& subject, Case drawn);
 
-/// The backends of this library that run on this machine.
+/// Filled before main by a test program whose subjects are on a device.
+std::vector<Subject>& device_subjects();
+
+/// The backends under test: those of the host, or the device's where a program has one.
 std::vector<Subject> subjects();
 
 struct Outcome {

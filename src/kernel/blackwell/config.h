@@ -41,8 +41,6 @@ struct Config {
 inline constexpr int kThreads = 512;
 inline constexpr int kMergeDepth = 32;  // of the split tree: 2^32 splits
 inline constexpr int kPieceSlots = 4;   // pieces published ahead of the slowest role
-inline constexpr float kRescaleThreshold =
-    8.0F;  // log2: P stays below 2^8, exact enough in 16 bits
 
 // A warp reaches lanes 32 (warp % 4) and up of tensor memory, so softmax and correction start at a
 // multiple of four. Warps 12 to 15 share a register budget, as setmaxnreg acts on four warps. The

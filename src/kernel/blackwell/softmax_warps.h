@@ -34,7 +34,7 @@ class SoftmaxWarps {
         attend(piece.kv_start + tile * Config::kTileRows, tile == piece.tile_last - 1);
       }
       machine_.store_shared(shared_.row_scale[row_], row_sum_);
-      machine_.store_shared(shared_.row_max[row_], row_max_);
+      machine_.store_shared(shared_.row_max[row_], max_log2_of(machine_, row_max_, scale_log2_));
       publish_stats();
     }
     wait_stats_taken();  // the last statistics have been read
@@ -128,15 +128,16 @@ class SoftmaxWarps {
       mask(s, key + kFragment * first_fragment());
     }
 
-    const float seen = machine_.max(row_max_, row_maximum(s) * scale_log2_);
-    const RowMax decision = update_row_max(machine_, row_max_, seen, kRescaleThreshold);
+    const float seen = machine_.max(row_max_, row_maximum(s));
+    const float shrink = raise_maximum(machine_, row_max_, seen, scale_log2_);
     machine_.charge(Work::dependent, kMaximumSteps + kDecisionSteps);
-    row_max_ = decision.max;
-    if (!first_of_piece) machine_.store_shared(shared_.row_scale[row_], decision.scale);
+    if (!first_of_piece) machine_.store_shared(shared_.row_scale[row_], shrink);
     publish_stats();
     if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_max});
 
-    const float offset = row_max_ == kNoKey ? 0.0F : -row_max_;
+    float offset = offset_of(machine_, row_max_, scale_log2_);
+    // By vote: with a branch for each row the kernels of head dim 64 spill.
+    if (machine_.any(is_far(offset))) subtract_maximum(s, offset);
     if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::sm_exp));
     publish_probabilities(s, offset, slot);
     if constexpr (Machine::kTraces) {
@@ -146,7 +147,7 @@ class SoftmaxWarps {
 
     wait_stats_taken();
     if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::sm_row_sum));
-    row_sum_ = row_sum_ * decision.scale + sum(s);
+    row_sum_ = row_sum_ * shrink + sum(s);
     if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_row_sum});
     ring_.advance();
   }
@@ -223,6 +224,19 @@ class SoftmaxWarps {
     return bits <= 0 ? 0u : bits >= 32 ? 0xffffffffu : (1u << bits) - 1u;
   }
 
+  /// Rows whose maximum is far from zero need no offset any more; the others keep their bits.
+  DEUCE_DEVICE void subtract_maximum(float (&s)[kFragments][kFragment], float& offset) {
+    const bool far = is_far(offset);
+    const float maximum = far ? row_max_ : 0.0F;
+    offset = far ? 0.0F : offset;
+    DEUCE_UNROLL
+    for (auto& fragment : s) {
+      DEUCE_UNROLL
+      for (float& value : fragment) value -= maximum;
+    }
+    machine_.charge(Work::alu, kFragments * kFragment);
+  }
+
   /// Largest score of the row. NaN stays NaN: it was visible, and a maximum that dropped it would
   /// make a row of nothing but NaN pass for one without a key.
   DEUCE_DEVICE float row_maximum(const float (&s)[kFragments][kFragment]) {
@@ -292,7 +306,7 @@ class SoftmaxWarps {
   float scale_log2_, cap_factor_;
   bool negate_;
   Keys visible_, unmasked_;
-  float row_max_ = kNoKey;  // log2 units; P, O and row_sum_ are relative to it
+  float row_max_ = kNoKey;  // a score; P, O and row_sum_ are relative to its product with the scale
   float row_sum_ = 0;
   int block_ = 0;
   Ring<kConfig.score_slots> ring_ = Ring<kConfig.score_slots>::consumer();

@@ -33,6 +33,8 @@ class Attend {
   DEUCE_DEVICE void run(Schedule<kConfig, Machine>& schedule) {
     Merge<kConfig, Machine> merge(machine_, shared_, params_, warp_);
     Piece piece, next;
+    // Queries and results: all tiles of old tokens are on the way meanwhile.
+    if (params_.starts_early != 0) machine_.wait_previous_grid();
     bool more = schedule.next(next);
     if (more) enter(next);
     DEUCE_ROLLED
@@ -47,6 +49,7 @@ class Attend {
         machine_.trace_value(Event::work_item, static_cast<uint32_t>(piece.request));
       }
       attend(piece, index);
+      stream_.end(score_scale());
       turn_ = (turn_ + piece.tiles) % kConfig.streams;
       more = schedule.next(next);
       if (more) enter(next);  // its queries are on the way while this piece is merged
@@ -102,6 +105,13 @@ class Attend {
     visible_.all = {last.first, first.last};
   }
 
+  using RowScales = typename Stream<kConfig, Machine>::RowScales;
+  /// From scores to log2 units; a softcap has used the rows' own.
+  DEUCE_DEVICE RowScales score_scale() const {
+    if (params_.softcap > 0) return {kLog2E, kLog2E};
+    return {scale_[0], scale_[1]};
+  }
+
   /// Of the tile at the cursor: its number in this CTA.
   DEUCE_DEVICE trace::At here(Event event) const {
     return {event, slot_, lap_, lap_ * kConfig.stages + slot_};
@@ -141,16 +151,12 @@ class Attend {
       machine_.trace_begin(here(Event::sm_compute));
     }
     if (machine_.load_shared(shared_.poisoned[slot_]) != 0) stream_.poison();
-    float scale[2] = {scale_[0], scale_[1]};
-    if (params_.softcap > 0) {
-      stream_.cap(s, scale_, params_.softcap);
-      scale[0] = scale[1] = kLog2E;
-    }
+    if (params_.softcap > 0) stream_.cap(s, scale_, params_.softcap);
     if (masked) {
       stream_.mask(s, visible_, position);
       stream_.clear_values(shared_.v[slot_], layout_, visible_.some, position);
     }
-    stream_.softmax(s, scale);
+    stream_.softmax(s, score_scale());
     if constexpr (Machine::kTraces) {
       machine_.trace_end({Event::sm_compute});
       machine_.trace_begin(here(Event::mma_issue_PV));

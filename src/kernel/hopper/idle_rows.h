@@ -13,7 +13,7 @@ template <Config kConfig, class Machine>
 DEUCE_DEVICE void write_idle_row(Machine& machine, const Params& params, const Piece& piece,
                                  int32_t row, bool faulty) {
   float lse;
-  finish_row(machine, params, piece, row, RowState{kMinusInfinity, 0}, lse);
+  finish_row(machine, params, piece, row, RowState{kNoKey, 0}, lse);
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   const float fill = faulty ? kNaN : 0.0f;
   const int64_t out = row_offset(params, piece, params.out_stride, row);
@@ -66,6 +66,9 @@ DEUCE_DEVICE void report_request(Machine& machine, const Params& params, int32_t
 /// Warp. All rows of this worker's share of the requests that have no tile.
 template <Config kConfig, class Machine>
 DEUCE_DEVICE void write_idle_rows(Machine& machine, const Params& params) {
+  // The warp that every CTA has: a grid that ended before the one before it would let its successor
+  // overtake both.
+  if (params.starts_early != 0) machine.wait_previous_grid();
   const int32_t worker = machine.block();
   const int32_t share = params.by_workers.quotient(params.batch);
   const int32_t longer = params.by_workers.remainder(params.batch);

@@ -30,6 +30,7 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
     }
     machine.fence_barrier_init();
   }
+  if (params.starts_early != 0) machine.allow_next_grid();
   Schedule<kConfig, Machine> schedule(machine, params);
   machine.sync_block();
   if constexpr (Machine::kTraces) machine.trace_end({Event::prologue});

@@ -35,8 +35,10 @@ class Load {
           machine_.trace_end({Event::tma_wait});
           machine_.trace_begin(here(is_v_ ? Event::tma_issue_V : Event::tma_issue_K));
         }
-        issue_tile(piece.shape.grid_begin + (piece.tile + tile) * kTileTokens,
-                   is_v_ ? params_.v_map : params_.k_map, is_v_ ? shared_.v[slot] : shared_.k[slot],
+        const int32_t begin = piece.shape.grid_begin + (piece.tile + tile) * kTileTokens;
+        if (begin + kTileTokens > new_from_) wait_for_new_tokens();
+        issue_tile(begin, is_v_ ? params_.v_map : params_.k_map,
+                   is_v_ ? shared_.v[slot] : shared_.k[slot],
                    is_v_ ? shared_.v_arrived[slot] : shared_.k_arrived[slot]);
         if constexpr (Machine::kTraces)
           machine_.trace_end({is_v_ ? Event::tma_issue_V : Event::tma_issue_K});
@@ -53,9 +55,17 @@ class Load {
     return {event, ring_.slot(), ring_.phase(), tile};
   }
 
+  /// What the kernel before this one may still be writing lies behind; older tiles need not wait.
+  DEUCE_DEVICE void wait_for_new_tokens() {
+    if (params_.starts_early == 0 || has_waited_) return;
+    machine_.wait_previous_grid();
+    has_waited_ = true;
+  }
+
   DEUCE_DEVICE void enter(const Piece& piece) {
     head_ = piece.head;
     request_ = piece.request;
+    new_from_ = piece.shape.kv_end - piece.shape.q_len;
     live_ = {
         visible_keys(params_, piece.shape, params_.by_group.quotient(piece.rows.first)).first,
         visible_keys(params_, piece.shape, params_.by_group.quotient(piece.rows.last - 1)).last};
@@ -94,10 +104,12 @@ class Load {
     }
     bool bad = false;
     const int boxes = kTileTokens / params_.box_rows;
+    const auto pool = static_cast<uint32_t>(params_.num_pages);
     DEUCE_ROLLED
     for (int first = 0; first < boxes; first += 32) {
       const int index = first + machine_.lane();
       const int32_t begin = tile_begin + index * params_.box_rows;
+      const bool live = begin < live_.last && begin + params_.box_rows > live_.first;
       int32_t page = row_, slot = begin;
       if (params_.paged != 0) {
         const int32_t column = params_.by_page.quotient(begin), ahead = column - column_;
@@ -105,12 +117,12 @@ class Load {
         const auto far = machine_.shuffle(static_cast<uint32_t>(next_ids_), ahead & 31);
         page = static_cast<int32_t>(ahead < 32 ? near : far);
         slot = begin - column * params_.page_size;
-        if (index<boxes&& static_cast<uint32_t>(page)> static_cast<uint32_t>(params_.num_pages)) {
+        if (index < boxes && live && static_cast<uint32_t>(page) >= pool) {
           bad = true;
           if (!is_v_) report_page(column, page);
         }
       }
-      if (begin >= live_.last || begin + params_.box_rows <= live_.first) page = params_.num_pages;
+      if (!live) page = params_.num_pages;
       if (index < boxes) issue_box(map, tile, arrived, index, slot, page);
     }
     bad = machine_.any(bad);
@@ -147,6 +159,8 @@ class Load {
   const bool is_v_;
   Ring<kConfig.stages> ring_ = Ring<kConfig.stages>::producer();
   int32_t head_ = 0, request_ = 0;
+  int32_t new_from_ = 0;                         // position of the request's first new token
+  bool has_waited_ = false;                      // for the grid before this one
   Keys live_;                                    // of the item; the rest of its tiles is garbage
   int32_t row_ = 0;                              // contiguous: cache row of the request
   const int32_t* pages_ = nullptr;               // paged: the request's page ids

@@ -29,6 +29,10 @@ struct alignas(64) Params {
   const int32_t *kv_len = nullptr, *kv_start = nullptr,
                 *cu_q_len = nullptr;  // [batch], [batch + 1]
 
+  // The launch may start before the kernel before it has ended, which writes no more than q and the
+  // keys and values of the request's last q_len positions (DEUCE_FLAG_PDL).
+  int32_t starts_early = 0;
+
   // --- cache ---
   int32_t page_size = 0;             // slots of a page; a contiguous cache is one page a row
   int32_t paged = 0, num_pages = 0;  // pages of the pool, or rows of the contiguous cache

@@ -28,7 +28,7 @@ DEUCE_DEVICE uint32_t load_query_pair(Machine& machine, const uint16_t* row, int
   const int pair = machine.lane() % 4;
   const int dim = kConfig.element == Element::e4m3 ? 16 * step + 4 * pair + 2 * part
                                                    : 16 * step + 8 * part + 2 * pair;
-  return machine.load_constant(reinterpret_cast<const uint32_t*>(row + dim));
+  return machine.load_global(reinterpret_cast<const uint32_t*>(row + dim));
 }
 
 DEUCE_DEVICE uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }

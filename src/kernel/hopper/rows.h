@@ -66,7 +66,7 @@ DEUCE_DEVICE void store_dims(Machine& machine, const Params& params, int64_t off
 
 template <class Machine>
 DEUCE_DEVICE float sink_log2(Machine& machine, const Params& params, int32_t head) {
-  if (params.sink == nullptr) return kMinusInfinity;
+  if (params.sink == nullptr) return kNoKey;
   float sink;
   if (params.sink_element == static_cast<int32_t>(OutElement::f32)) {
     sink = machine.load_constant(static_cast<const float*>(params.sink) + head);
@@ -84,12 +84,12 @@ DEUCE_DEVICE float finish_row(Machine& machine, const Params& params, const Piec
                               int32_t row, const RowState& state, float& lse) {
   const float sink = sink_log2(machine, params, head_of(params, piece, row));
   const float max = fmaxf(state.max, sink);
-  if (max == kMinusInfinity) {  // no key and no sink; a poisoned sum stays
-    lse = state.sum == 0 ? kMinusInfinity : state.sum;
+  if (max == kNoKey) {  // no key and no sink; a poisoned sum stays
+    lse = state.sum == 0 ? kNoKey : state.sum;
     return state.sum == 0 ? 0.0f : state.sum;
   }
-  const float kept = state.max == kMinusInfinity ? 0.0f : machine.exp2(state.max - max);
-  const float added = sink == kMinusInfinity ? 0.0f : machine.exp2(sink - max);
+  const float kept = state.max == kNoKey ? 0.0f : machine.exp2(state.max - max);
+  const float added = sink == kNoKey ? 0.0f : machine.exp2(sink - max);
   const float sum = machine.fma(state.sum, kept, added);
   const float sum_log2 = machine.log2(sum);
   lse = (max + sum_log2) * params.lse_factor;

@@ -51,7 +51,7 @@ class States {
 
   DEUCE_DEVICE void merge_streams(int streams, int row, RowValues& o, RowState& state) {
     const int mine = machine_.lane() % kLanesPerRow;
-    RowState part{kMinusInfinity, 0};
+    RowState part{kNoKey, 0};
     if (mine < streams) part = machine_.load_shared(shared_.rows[mine][row]);
     Word4 values[kConfig.streams][kVectors];
     DEUCE_UNROLL
@@ -72,7 +72,7 @@ class States {
   /// is the cost.
   DEUCE_DEVICE void merge_partials(const Slots& slots, int row, RowValues& o, RowState& state) {
     const int mine = machine_.lane() % kLanesPerRow;
-    RowState part{kMinusInfinity, 0};
+    RowState part{kNoKey, 0};
     if (mine < slots.count) part = machine_.load_global(partial_row(slots.at(mine), row));
     o = {};
     float weight = 0;
@@ -157,7 +157,7 @@ class States {
   }
 
   DEUCE_DEVICE float weight_of(const RowState& state, float max) const {
-    return state.max == kMinusInfinity ? 0.0f : machine_.exp2(state.max - max);
+    return state.max == kNoKey ? 0.0f : machine_.exp2(state.max - max);
   }
 
   /// The maximum and sum of all states of a row, of which each of its lanes holds one; returns this

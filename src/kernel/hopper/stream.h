@@ -11,14 +11,9 @@
 #include "kernel/hopper/config.h"
 #include "kernel/hopper/schedule.h"
 #include "kernel/machine.h"
+#include "kernel/softmax.h"
 
 namespace deuce::hopper {
-
-inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-inline constexpr float kLog2E = 1.4426950408889634f;
-/// The reference maximum moves only when a score exceeds it by 2^8: P stays below 256, which fp16
-/// holds, and the output is rescaled a few times per row instead of once per tile.
-inline constexpr float kRescaleThreshold = 8.0f;
 
 /// Which keys of a piece are seen, as positions.
 struct Visible {
@@ -62,15 +57,19 @@ class Stream {
   static constexpr int kChunks = kConfig.span_bytes() / 16;
   static constexpr int kStepsPerGroup = kConfig.element == Element::e4m3 ? 4 : 2;
   using Scores = float[kScoreTiles][4];
+  struct RowScales {  // of this lane's two rows
+    float at[2];
+  };
 
   DEUCE_DEVICE explicit Stream(Machine& machine) : machine_(machine) {}
 
   DEUCE_DEVICE void reset() {
     DEUCE_UNROLL
     for (int i = 0; i < 2; ++i) {
-      max_[i] = kMinusInfinity;
+      max_[i] = kNoKey;
       sum_[i] = 0;
     }
+    far_ = false;
     DEUCE_UNROLL
     for (int j = 0; j < kConfig.output_tiles(); ++j) {
       DEUCE_UNROLL
@@ -120,7 +119,7 @@ class Stream {
       for (int e = 0; e < 4; ++e) {
         const int32_t key = first + 8 * n + e % 2;
         const Keys& keys = visible.row[e / 2];
-        if (key < keys.first || key >= keys.last) s[n][e] = kMinusInfinity;
+        if (key < keys.first || key >= keys.last) s[n][e] = kNoKey;
       }
     }
   }
@@ -145,8 +144,8 @@ class Stream {
 
   /// Moves the reference maximum if it must and leaves p = 2^(scale s - max) in s; the sum takes p
   /// before it is rounded to 16 bits.
-  DEUCE_DEVICE void softmax(Scores& s, const float (&scale)[2]) {
-    float top[2] = {kMinusInfinity, kMinusInfinity};
+  DEUCE_DEVICE void softmax(Scores& s, const RowScales& scale) {
+    float top[2] = {kNoKey, kNoKey};
     DEUCE_UNROLL
     for (int n = 0; n < kScoreTiles; ++n) {
       DEUCE_UNROLL
@@ -156,17 +155,18 @@ class Stream {
     DEUCE_UNROLL
     for (int i = 0; i < 2; ++i) {
       top[i] = fmaxf(top[i], machine_.shuffle_xor(top[i], 1));
-      top[i] = fmaxf(top[i], machine_.shuffle_xor(top[i], 2)) * scale[i];
-      moves = moves || top[i] > max_[i] + kRescaleThreshold;
+      top[i] = fmaxf(top[i], machine_.shuffle_xor(top[i], 2));
+      moves = moves || outgrows(top[i], max_[i], scale.at[i]);
     }
-    if (machine_.any(moves)) rescale(top);
-    const float base[2] = {max_[0] == kMinusInfinity ? 0.0f : -max_[0],
-                           max_[1] == kMinusInfinity ? 0.0f : -max_[1]};
+    if (machine_.any(moves)) rescale(top, scale);
+    float base[2] = {offset_of(machine_, max_[0], scale.at[0]),
+                     offset_of(machine_, max_[1], scale.at[1])};
+    if (far_) subtract_maximum(s, base);
     DEUCE_UNROLL
     for (int n = 0; n < kScoreTiles; ++n) {
       DEUCE_UNROLL
       for (int e = 0; e < 4; ++e) {
-        s[n][e] = machine_.exp2(machine_.fma(s[n][e], scale[e / 2], base[e / 2]));
+        s[n][e] = machine_.exp2(machine_.fma(s[n][e], scale.at[e / 2], base[e / 2]));
         sum_[e / 2] += s[n][e];
       }
     }
@@ -199,7 +199,12 @@ class Stream {
   }
 
   // --- state, for the merge ---
-  DEUCE_DEVICE float max(int i) const { return max_[i]; }
+  /// After the last tile, while the scale is still that of the piece: the maximum in log2 units.
+  DEUCE_DEVICE void end(const RowScales& scale) {
+    DEUCE_UNROLL
+    for (int i = 0; i < 2; ++i) max_[i] = max_log2_of(machine_, max_[i], scale.at[i]);
+  }
+  DEUCE_DEVICE float max(int i) const { return max_[i]; }  // log2 units
   /// Sum of row i over the four lanes that share it, in lane order.
   DEUCE_DEVICE float row_sum(int i) const {
     const float pair = sum_[i] + machine_.shuffle_xor(sum_[i], 1);
@@ -270,15 +275,15 @@ class Stream {
 
   /// Raises the reference maximum of the rows that need it; a factor of exactly 1 leaves the other
   /// rows' bits alone.
-  DEUCE_DEVICE void rescale(const float (&top)[2]) {
+  DEUCE_DEVICE void rescale(const float (&top)[2], const RowScales& scale) {
     float factor[2];
     DEUCE_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const float next = top[i] > max_[i] + kRescaleThreshold ? top[i] : max_[i];
-      factor[i] = next == max_[i] ? 1.0f : machine_.exp2(max_[i] - next);
-      max_[i] = next;
+      factor[i] = raise_maximum(machine_, max_[i], top[i], scale.at[i]);
       sum_[i] *= factor[i];
     }
+    far_ = machine_.any(is_far(offset_of(machine_, max_[0], scale.at[0])) ||
+                        is_far(offset_of(machine_, max_[1], scale.at[1])));
     DEUCE_UNROLL
     for (int j = 0; j < kConfig.output_tiles(); ++j) {
       DEUCE_UNROLL
@@ -287,10 +292,29 @@ class Stream {
     machine_.charge(Work::fma, 4 * kConfig.output_tiles());
   }
 
+  /// For the rows whose maximum is far from zero; the others keep their bits.
+  DEUCE_DEVICE void subtract_maximum(Scores& s, float (&base)[2]) {
+    float maximum[2];
+    DEUCE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const bool far = is_far(base[i]);
+      maximum[i] = far ? max_[i] : 0.0f;
+      base[i] = far ? 0.0f : base[i];
+    }
+    DEUCE_UNROLL
+    for (int n = 0; n < kScoreTiles; ++n) {
+      DEUCE_UNROLL
+      for (int e = 0; e < 4; ++e) s[n][e] -= maximum[e / 2];
+    }
+  }
+
   Machine& machine_;
   uint32_t q_[kConfig.depth_steps()][4];
   float o_[kConfig.output_tiles()][4];
-  float max_[2], sum_[2];
+  float
+      max_[2];  // scores, until `end`; p, o and the sums are relative to their products with scale
+  float sum_[2];
+  bool far_ = false;  // some row of the warp has a maximum far from zero
 };
 
 }  // namespace deuce::hopper
