@@ -53,7 +53,7 @@ class SoftmaxWarps {
   // Dependent steps that ptxas 13.0 left exposed in the loop for sm_100f (its stall counts over the
   // latency of a step): addresses and loop control, the end of the row maximum, the decision on it,
   // the ends of the exponentials, and of the row sum.
-  static constexpr int kLoopSteps = 14, kMaximumSteps = 8, kDecisionSteps = 10,
+  static constexpr int kLoopSteps = 14, kMaximumSteps = 8, kDecisionSteps = 13,
                        kExponentialSteps = 14, kSumSteps = 3;
 
   /// First fragment of the block that this thread attends to.
