@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the hopper backend through the C API, each case next to the read roofs of the same
 // bytes.
-//   hopper_bench --set steady|latency|rows|fp8|all [--out FILE.json] [--replays N]
+//   hopper_bench --set steady|latency|rows|fp8|all|predicted [--out FILE.json] [--replays N]
 // Every time is a CUDA graph of launches that rotate over enough caches to leave the L2 cold; one
 // request of every case is compared with the reference before its time counts.
 #include <cuda_runtime_api.h>
@@ -394,9 +394,11 @@ int run(int argc, char** argv) {
                         {"empty_kernel_us", empty.median},
                         {"timing", "CUDA graph replay, caches rotated beyond 4 x L2, medians"},
                         {"cases", nlohmann::json::array()}};
-  for (const BenchCase& spec : cases_of(set))
+  for (const BenchCase& spec : cases_of(set)) {
     report["cases"].push_back(Bench(spec).measure(replays));
-  if (!out.empty()) std::ofstream(out) << report.dump(1) << "\n";
+    // After every case: whoever stops the run keeps what was measured.
+    if (!out.empty()) std::ofstream(out) << report.dump(1) << "\n";
+  }
   return 0;
 }
 

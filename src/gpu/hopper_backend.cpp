@@ -9,8 +9,8 @@
 
 #include "gpu/gpu_plan.h"
 #include "gpu/hopper_launch.h"
-#include "gpu/hopper_params.h"
 #include "gpu/tensor_map.h"
+#include "plan/hopper_params.h"
 
 namespace deuce {
 namespace {
@@ -33,12 +33,6 @@ ShapeFunctions functions_of(int shape) {
   (shape, std::make_integer_sequence<int, static_cast<int>(kShapes.size())>{});
 }
 
-int shape_of(const Problem& problem) {
-  return hopper::select_shape(problem.head_dim_qk, hopper::element_of(problem),
-                              int64_t{problem.group} * problem.max_q_len,
-                              problem.num_splits > 0 || problem.split_kv_len > 0);
-}
-
 int workers_of(const Problem& problem, const DeviceInfo& device) {
   return std::max(device.multiprocessors - problem.sm_margin, 1);
 }
@@ -56,7 +50,7 @@ class HopperPlan final : public GpuPlan {
  public:
   HopperPlan(const Problem& problem, const DeviceInfo& device)
       : GpuPlan(problem, device),
-        shape_(shape_of(problem)),
+        shape_(hopper::shape_of(problem)),
         workers_(workers_of(problem, device)) {}
 
   Status prepare() { return GpuPlan::prepare(functions_of(shape_).prepare); }

@@ -4,8 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "gpu/hopper_shapes.h"
 #include "kernel/hopper/params.h"
+#include "plan/hopper_shapes.h"
 
 namespace deuce::hopper {
 

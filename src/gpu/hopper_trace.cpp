@@ -7,9 +7,9 @@
 
 #include "gpu/cuda_status.h"
 #include "gpu/device.h"
-#include "gpu/hopper_params.h"
 #include "gpu/hopper_traced_kernels.h"
 #include "gpu/tensor_map.h"
+#include "plan/hopper_params.h"
 
 namespace deuce::hopper {
 namespace {
@@ -49,9 +49,7 @@ constexpr Functions functions() {
 constexpr Functions kTraced[]{functions<0>(), functions<3>()};
 
 const Functions* find(const Problem& problem) {
-  const int wanted = select_shape(problem.head_dim_qk, element_of(problem),
-                                  int64_t{problem.group} * problem.max_q_len,
-                                  problem.num_splits > 0 || problem.split_kv_len > 0);
+  const int wanted = shape_of(problem);
   for (const Functions& row : kTraced) {
     if (row.shape == wanted) return &row;
   }

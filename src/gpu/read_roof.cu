@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "gpu/hopper_shapes.h"
 #include "gpu/sm90_machine.cuh"
 #include "kernel/hopper/load.h"
+#include "plan/hopper_shapes.h"
 
 namespace deuce::hopper {
 namespace {

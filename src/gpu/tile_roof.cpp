@@ -2,9 +2,9 @@
 // The host side of the tile roof: parameters as the backend makes them.
 #include "gpu/tile_roof.h"
 
-#include "gpu/hopper_params.h"
-#include "gpu/hopper_shapes.h"
 #include "gpu/tensor_map.h"
+#include "plan/hopper_params.h"
+#include "plan/hopper_shapes.h"
 
 namespace deuce::hopper {
 namespace {

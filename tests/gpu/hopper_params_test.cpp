@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the Hopper backend refuses of a call before any tensor map is encoded; needs no GPU.
-#include "gpu/hopper_params.h"
+#include "plan/hopper_params.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Support rules, workspace layout, tensor-map specification and launch arguments of the Hopper
 // kernel.
-#include "gpu/hopper_params.h"
+#include "plan/hopper_params.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "kernel/split_tree.h"
+#include "plan/hopper_shapes.h"
 #include "plan/limits.h"
 #include "plan/names.h"
 
@@ -151,6 +152,12 @@ Status check_call(const Problem& problem, const Call& call) {
 Element element_of(const Problem& problem) {
   if (problem.kv_type == DType::e4m3) return Element::e4m3;
   return problem.kv_type == DType::bf16 ? Element::bf16 : Element::half;
+}
+
+int shape_of(const Problem& problem) {
+  return select_shape(problem.head_dim_qk, element_of(problem),
+                      int64_t{problem.group} * problem.max_q_len,
+                      problem.num_splits > 0 || problem.split_kv_len > 0);
 }
 
 WorkspaceParts workspace_parts(const Config& shape, const Problem& problem, int workers) {

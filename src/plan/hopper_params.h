@@ -17,6 +17,8 @@ Status check_problem(const Problem& problem);
 Status check_call(const Problem& problem, const Call& call);
 
 Element element_of(const Problem& problem);
+/// The row of kShapes that serves a problem.
+int shape_of(const Problem& problem);
 
 /// How the workspace is divided, in bytes from its start.
 struct WorkspaceParts {
