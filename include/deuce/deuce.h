@@ -103,7 +103,7 @@ typedef struct deuce_decode_config {
   int32_t backend;
 
   /// EMULATOR only: whose kernel source is run, DEUCE_BACKEND_HOPPER or _BLACKWELL. 0 = BLACKWELL.
-  /// HOPPER: UNSUPPORTED so far. Set with another backend: INVALID_ARGUMENT.
+  /// Takes and refuses what that backend does. Set with another backend: INVALID_ARGUMENT.
   int32_t emulated_backend;
 
   /// Where all tensors and the workspace live, DLPack's values: 1 CPU, 2 CUDA. 0 = implied by

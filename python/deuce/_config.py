@@ -80,13 +80,13 @@ def factor(value, name):
 
 
 def backend_fields(value):
-    """The config fields of a backend name; "emulator:blackwell" names the emulated one as well."""
+    """The config fields of a backend name; "emulator:hopper" names the emulated one as well."""
     name, colon, emulated = str(value).partition(":")
     known = _abi.BACKENDS.get(name)
-    if known is None or (colon and (name, emulated) != ("emulator", "blackwell")):
+    if known is None or (colon and (name != "emulator" or emulated not in ("blackwell", "hopper"))):
         raise errors.InvalidArgument(
             f"backend is {value!r}: it must be one of {', '.join(_abi.BACKENDS)}, "
-            "emulator:blackwell", "backend", value)
+            "emulator:blackwell, emulator:hopper", "backend", value)
     return {"backend": known, "emulated_backend": _abi.BACKENDS.get(emulated, 0)}
 
 

@@ -55,6 +55,9 @@ Block::Block(Grid& grid, const Launch& launch, const Options& options, int index
   registers_free_ = 65536 - kernel_.launch_registers * threads;
   warps_.resize(static_cast<std::size_t>(threads / 32));
   barriers_.reserve(kMaxBarriers);
+  for (const NamedRange& range : kernel_.shared_ranges) {
+    if (range.size == 4) shadow_.watch_words(range.first, 4 * static_cast<uint32_t>(range.slots));
+  }
   named_phases_.assign(kernel_.edges.size(), 0);
   for (int i = 0; i < threads; ++i) {
     auto lane = std::make_unique<Lane>();
@@ -186,7 +189,8 @@ void Block::step(int index) {
   const auto self = static_cast<std::size_t>(warp_component(index));
   warp.clock.k[self] = warp.sequence;
   warp.clock.c[self] = warp.sequence;
-  double cost = take_work(warp, group.mask);
+  double cost = wait_for_values(warp, group.first->kind) + take_work(warp, group.mask) +
+                cold_code(*group.first);
   if (group.first->kind == OpKind::trace) {
     record(warp, group, cost);
   } else {
@@ -198,6 +202,40 @@ void Block::step(int index) {
   }
 }
 
+// Loads and matrix instructions are in flight together; who needs their registers waits for them.
+// Waits, barriers and copies do not: queries are on their way while a warp waits for its first
+// tile.
+double Block::wait_for_values(Warp& warp, OpKind next) {
+  switch (next) {
+    case OpKind::load_shared:
+    case OpKind::load_global:
+    case OpKind::load_constant:
+    case OpKind::wait:
+    case OpKind::sync_named:
+    case OpKind::sync_block:
+    case OpKind::sync_warp:
+    case OpKind::prefetch:
+    case OpKind::prefetch_map:
+    case OpKind::load_matrices:
+    case OpKind::trace: return 0;
+    case OpKind::mma_sync:
+      if (warp.in_matrices) return 0;
+      break;
+    default: break;
+  }
+  const double wait = std::max(0.0, warp.values_at - grid_.now());
+  warp.values_at = 0;
+  warp.in_matrices = false;
+  return wait;
+}
+
+/// Machine code is fetched when the first warp of a CTA comes to it.
+double Block::cold_code(const Op& call) {
+  const double cost = grid_.timing()(cost::kColdCode);
+  if (cost == 0 || call.kind == OpKind::trace) return 0;
+  return warm_sites_.emplace(call.site.file, call.site.line).second ? cost : 0;
+}
+
 // Arithmetic charged since the last operation: the busiest pipe of the warp's sub-partition, which
 // the other warps of that sub-partition share, and chains that keep no pipe busy.
 double Block::take_work(const Warp& warp, uint32_t mask) {
@@ -206,7 +244,8 @@ double Block::take_work(const Warp& warp, uint32_t mask) {
   const auto slots = [&](Work kind, const Cost& cost) {
     return lane.work[static_cast<std::size_t>(kind)] * timing(cost);
   };
-  const double alu = slots(Work::alu, cost::kAlu) + slots(Work::convert, cost::kConvert);
+  const double alu = slots(Work::alu, cost::kAlu) + slots(Work::convert, cost::kConvert) +
+                     lane.work[kWorkFromE4m3] * timing(cost::kFromE4m3);
   const double need = std::max({slots(Work::fma, cost::kFma), alu, slots(Work::exp2, cost::kExp2)});
   const double chain = slots(Work::dependent, cost::kDependent);
   each_lane(mask,
@@ -261,11 +300,13 @@ double Block::execute(Warp& warp, const Group& group) {
     case OpKind::fence_barrier_init:
     case OpKind::fence_before:
     case OpKind::fence_after: return fence(warp, group);
-    case OpKind::prefetch:
+    case OpKind::prefetch: return prefetch(warp, group);
+    case OpKind::load_matrices: return load_matrices(warp, group);
+    case OpKind::mma_sync: return mma_sync(warp, group);
+    case OpKind::prefetch_map:
     case OpKind::trace: break;  // of traces, step() has done it
-    case OpKind::mma_sync:
-    case OpKind::load_matrices:
-      fault("unsupported", &warp, group.first, "this operation has no emulator model yet");
+    case OpKind::wgmma:
+      fault("unsupported", &warp, group.first, "wgmma has no emulator model yet");
       return 0;
   }
   finish_lanes(warp, group.mask);

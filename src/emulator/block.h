@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -26,6 +27,9 @@ namespace deuce::emulator {
 class Block;
 class Grid;
 
+/// Kinds of Work, and behind them what the machine counts by itself.
+inline constexpr std::size_t kWorkFromE4m3 = 5, kWorkKinds = 6;
+
 /// One CUDA thread.
 struct Lane {
   Fiber fiber;
@@ -33,7 +37,7 @@ struct Lane {
   int thread = 0;
   Op* pending = nullptr;
   bool done = false;
-  std::array<uint32_t, 5> work{};  // charged arithmetic since the last operation, by kind
+  std::array<uint32_t, kWorkKinds> work{};  // charged arithmetic since the last operation, by kind
 
   /// From kernel code: hands the operation over and returns when it has been executed.
   void submit(Op& op);
@@ -53,6 +57,8 @@ struct Warp {
   uint32_t synced_loads = 0, synced_stores = 0;
   uint32_t last_load = 0, last_store = 0;  // tensor memory, sequence at issue
   double loads_done = 0, stores_done = 0;  // time at which they are complete
+  double values_at = 0;  // when what loads and matrix instructions have left in registers is there
+  bool in_matrices = false;  // the last instruction was ldmatrix or mma.sync
   int kv_block = -1;
   char mark = 0, expected = 0;
   int32_t mark_block = -1, expected_block = -1;
@@ -144,6 +150,8 @@ class Block {
   int index() const { return index_; }
   OpContext context(const Lane& lane) const;
   Warp& warp_of(const Lane& lane) { return warps_[static_cast<std::size_t>(lane.thread / 32)]; }
+  /// What a kernel tells its tracer about the tile that a warp copies, reads or works on.
+  void note_operands(const Lane& lane, const trace::At& at);
 
  private:
   // block.cpp: lanes, groups and dispatch
@@ -186,6 +194,8 @@ class Block {
   // block_memory.cpp: shared and global memory, copies
   double shared_access(Warp& warp, const Group& group);
   double global_access(Warp& warp, const Group& group);
+  double prefetch(Warp& warp, const Group& group);
+  bool allows_equal_stores(uint32_t offset) const;
   bool in_cache(const GlobalRange& range, const void* address);
   void check_global(const Warp& warp, const Op& call, const void* address, bool writes,
                     const GlobalRange& range);
@@ -218,6 +228,14 @@ class Block {
   double occupy_pipe(bool from_tensor, int columns, bool accumulates);
   void run_mma(const AsyncOp& op);
 
+  // block_matrix.cpp: ldmatrix and mma.sync
+  double wait_for_values(Warp& warp, OpKind next);
+  double cold_code(const Op& call);
+  double load_cost(Warp& warp, const Cost& latency);
+  double load_matrices(Warp& warp, const Group& group);
+  double mma_sync(Warp& warp, const Group& group);
+  bool holds_operand(const Warp& warp, uint32_t address, const Op& call);
+
   // block_trace.cpp: records, only with Options::recorder
   void record(Warp& warp, const Group& group, double work);
   void trace_copy_issue(BarrierState& barrier, const Warp& warp, uint32_t bytes);
@@ -230,6 +248,8 @@ class Block {
   // block_report.cpp: words
   AccessRecord record_of(const Warp& warp, const Op& op) const;
   void clash(const Clash& clash, uint32_t record, bool tensor);
+  void note_slot_reuse(const std::string& where, const AccessRecord& mine,
+                       const AccessRecord& other);
   void fault(const char* check, const Warp* warp, const Op* op, const std::string& text,
              Severity severity = Severity::error, const std::string& edge = {});
   std::string describe(const AccessRecord& record, const char* verb) const;
@@ -294,6 +314,9 @@ class Block {
   std::unordered_set<uint64_t> constant_lines_;  // that L1 holds; none is evicted
   double copy_issue_free_ = 0, copy_rate_free_ = 0;
   int registers_free_ = 0;
+  std::set<std::pair<std::string_view, int>> warm_sites_;  // operations that some warp has reached
+  double matrix_port_free_ = 0;
+  std::array<double, 4> mma_free_{};   // of each sub-partition
   std::array<double, 4> pipe_busy_{};  // MUFU and FMA of each sub-partition, one figure
   std::unique_ptr<Panel> panel_a_, panel_b_;
 };

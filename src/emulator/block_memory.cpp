@@ -43,7 +43,10 @@ double Block::shared_access(Warp& warp, const Group& group) {
       return;
     }
     if (writes) {
-      clash(shadow_.write_shared(offset, call.bytes, by), record, false);
+      Accessor writer = by;
+      writer.echo =
+          allows_equal_stores(offset) && std::memcmp(call.target, call.source, call.bytes) == 0;
+      clash(shadow_.write_shared(offset, call.bytes, writer), record, false);
       std::memcpy(call.target, call.source, call.bytes);
     } else {
       clash(shadow_.read_shared(offset, call.bytes, by), record, false);
@@ -51,7 +54,26 @@ double Block::shared_access(Warp& warp, const Group& group) {
     }
   });
   finish_lanes(warp, group.mask);
-  return grid_.timing()(cost::kShared);
+  return writes ? grid_.timing()(cost::kSharedStore) : load_cost(warp, cost::kShared);
+}
+
+// A load that other loads follow costs its issue alone, where the table has a figure for that.
+double Block::load_cost(Warp& warp, const Cost& latency) {
+  const Timing& timing = grid_.timing();
+  const double issue = timing(cost::kLoadIssue);
+  if (issue == 0) return timing(latency);
+  warp.values_at = std::max(warp.values_at, grid_.now() + timing(latency));
+  warp.in_matrices = false;
+  return issue;
+}
+
+bool Block::allows_equal_stores(uint32_t offset) const {
+  return std::any_of(kernel_.shared_ranges.begin(), kernel_.shared_ranges.end(),
+                     [&](const NamedRange& range) {
+                       const auto slots = static_cast<uint32_t>(range.slots);
+                       return range.equal_stores && offset >= range.first &&
+                              offset < range.first + range.size * slots;
+                     });
 }
 
 double Block::global_access(Warp& warp, const Group& group) {
@@ -88,7 +110,20 @@ double Block::global_access(Warp& warp, const Group& group) {
   // What nobody writes needs no order, so constants do not hold a release back.
   if (first.kind != OpKind::load_constant) note_access(warp, group.mask);
   finish_lanes(warp, group.mask);
-  return grid_.timing()(writes ? cost::kGlobalStore : hit ? cost::kConstantHit : cost::kGlobal);
+  if (writes) return grid_.timing()(cost::kGlobalStore);
+  return load_cost(warp, hit ? cost::kConstantHit : cost::kGlobal);
+}
+
+// A hint: what lies outside is not read, but it is no address that a kernel should hint at.
+double Block::prefetch(Warp& warp, const Group& group) {
+  each_lane(group.mask, [&](int l) {
+    if (grid_.stopped()) return;
+    const Op& call = op(warp, l);
+    if (grid_.range_of(call.source, 1) != nullptr) return;
+    fault("H20", &warp, &call, "prefetch of global memory outside every registered allocation");
+  });
+  finish_lanes(warp, group.mask);
+  return grid_.timing()(cost::kIssue);
 }
 
 /// Has this block read the line before? It has from now on. Lines are counted from the start of the
@@ -238,7 +273,8 @@ void Block::issue_copy(Warp& warp, Op& call) {
   const Timing& timing = grid_.timing();
   const double now = grid_.now();
   copy_issue_free_ = std::max(copy_issue_free_, now);
-  copy_rate_free_ = std::max(copy_rate_free_, now) + async.bytes / timing(cost::kCopyRate);
+  copy_rate_free_ = std::max(copy_rate_free_, now) + async.bytes / timing(cost::kCopyRate) +
+                    timing(cost::kCopyBox);
   const double done = std::max(copy_rate_free_, now + timing(cost::kCopyLatency));
   ++in_flight_;
   if (options_.recorder != nullptr) trace_copy_issue(barrier, warp, async.bytes);

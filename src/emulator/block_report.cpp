@@ -126,13 +126,28 @@ void Block::clash(const Clash& found, uint32_t record, bool tensor) {
   const auto [check, sentence] = classify(found.conflict, mine, other);
   Severity severity = Severity::error;
   if (found.conflict == Conflict::no_tensor_fence && !options_.strict) severity = Severity::note;
-  if (found.conflict == Conflict::no_read_fence) {
-    severity = options_.strict ? Severity::review : Severity::note;
+  if (found.conflict == Conflict::no_read_fence && !options_.strict) {
+    note_slot_reuse(where.substr(0, where.find('[')), mine, other);
+    return;
   }
+  if (found.conflict == Conflict::no_read_fence) severity = Severity::review;
   fault(check, nullptr, nullptr,
         fmt::format("{}: {}\n{}\n{}", where, sentence, describe(mine, "access"),
                     describe(other, "against")),
         severity, where);
+}
+
+// Practice everywhere, and as frequent as tiles are: once for a place in memory and in the source.
+void Block::note_slot_reuse(const std::string& where, const AccessRecord& mine,
+                            const AccessRecord& other) {
+  const auto place_of = [](const AccessRecord& record) {
+    return fmt::format("{} at {}:{}", mnemonic(record.kind), file_name(record.site.file),
+                       record.site.line);
+  };
+  grid_.report().add({"H4", Severity::note, where,
+                      fmt::format("{}: {}\n  {} against {}", where,
+                                  classify(Conflict::no_read_fence, mine, other).second,
+                                  place_of(mine), place_of(other))});
 }
 
 // A commit or a copy must find its block alive, so somebody has to see its last phase.
@@ -143,9 +158,19 @@ void Block::check_observed(const BarrierState& barrier) {
       edge.arrives.begin(), edge.arrives.end(),
       [](const Arrival& arrival) { return arrival.by == By::commit || arrival.by == By::bytes; });
   if (!asynchronous) return;
+  const auto has_seen = [&](const Warp& warp) {
+    return barrier.observed[static_cast<std::size_t>(warp.index)] >= barrier.phase - 1;
+  };
+  if (edge.waits == Role::idle) {  // slots are dealt to some of the warps that may wait
+    if (std::any_of(warps_.begin(), warps_.end(), has_seen)) return;
+    fault("H11", nullptr, nullptr,
+          fmt::format("{} completes phase {} by an asynchronous operation, and nobody has seen it",
+                      barrier_name(barrier), barrier.phase - 1),
+          Severity::error, std::string(edge.name));
+    return;
+  }
   for (const Warp& warp : warps_) {
-    const auto w = static_cast<std::size_t>(warp.index);
-    if (warp.role != edge.waits || barrier.observed[w] >= barrier.phase - 1) continue;
+    if (warp.role != edge.waits || has_seen(warp)) continue;
     fault("H11", nullptr, nullptr,
           fmt::format("{} completes phase {} by an asynchronous operation, and {} leaves without "
                       "having seen it",

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "emulator/blackwell.h"
+#include "emulator/decode_kernel.h"
 
 namespace deuce::emulator {
 namespace {
@@ -35,16 +36,15 @@ struct Content {
 void run_once(Content& content, const RunName& name, const CheckSettings& settings,
               CheckResult& result) {
   DecodeCase& decode = content.decode;
-  const BlackwellPlan plan = plan_blackwell(decode.problem(), settings.blocks);
-  std::vector<std::byte> workspace(workspace_of(plan).bytes);
+  const auto kernel = make_decode_kernel(decode.problem(), settings.blocks);
+  std::vector<std::byte> workspace(kernel->workspace().bytes);
   decode.clear_results();
   Options options;
   options.run = name;
   options.strict = settings.strict;
   options.strict_order = settings.strict_order;
   options.filter = settings.filter;
-  const RunResult run =
-      run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
+  const RunResult run = kernel->run(decode.call(), workspace.data(), options);
   result.report.merge(run.report);
   for (std::size_t i = 0; i < result.edges.size(); ++i) result.edges[i].phases += run.phases[i];
   result.rescales += run.rescales;
@@ -69,6 +69,22 @@ void judge(CheckResult& result) {
   if (!result.difference.empty() || !result.unequal.empty()) result.verdict = Verdict::error;
 }
 
+/// What is compiled of the Blackwell kernel; `replicas` becomes what the plan takes.
+Status check_blackwell_variant(const CheckSettings& settings, const Problem& problem,
+                               int& replicas) {
+  replicas = plan_blackwell(problem, settings.blocks).row_replicas;
+  return check_compiled({.head_dim = settings.spec.head_dim,
+                         .score_slots = settings.spec.score_slots,
+                         .bf16 = settings.spec.bf16,
+                         .strict_order = settings.strict_order,
+                         .row_replicas = replicas});
+}
+
+Status check_hopper_variant(const CheckSettings& settings) {
+  if (!settings.strict_order) return {};
+  return unsupported("strict_order", "strict_order is set: only blackwell has such a kernel");
+}
+
 }  // namespace
 
 int CheckResult::exercised_edges() const {
@@ -81,17 +97,20 @@ Result<CheckResult> check(const CheckSettings& settings, const CheckProgress& pr
   plain.growing = false;
   growing.growing = true;  // every block of keys asks for a rescale
   std::array<Content, 2> contents{Content(plain), Content(growing)};
-  if (Status bad = check_blackwell(contents[0].decode.problem()); !bad.ok()) return bad;
-  const BlackwellPlan taken = plan_blackwell(contents[0].decode.problem(), settings.blocks);
-  const blackwell::Config config{.head_dim = settings.spec.head_dim,
-                                 .score_slots = settings.spec.score_slots,
-                                 .bf16 = settings.spec.bf16,
-                                 .strict_order = settings.strict_order,
-                                 .row_replicas = taken.row_replicas};
-  if (Status bad = check_compiled(config); !bad.ok()) return bad;
+  const Problem& problem = contents[0].decode.problem();
   CheckResult result;
-  result.row_replicas = taken.row_replicas;
-  for (const Edge& edge : blackwell_spec(config)->edges) {
+  Status bad = check_kernel(problem);
+  if (bad.ok()) {
+    bad = problem.emulated == Backend::hopper
+              ? check_hopper_variant(settings)
+              : check_blackwell_variant(settings, problem, result.row_replicas);
+  }
+  const auto kernel = bad.ok() ? make_decode_kernel(problem, settings.blocks) : nullptr;
+  if (bad.ok()) bad = kernel->check_call(contents[0].decode.call());
+  if (!bad.ok()) return bad;
+  Options options;
+  options.strict_order = settings.strict_order;
+  for (const Edge& edge : kernel->spec(options).edges) {
     if (edge.kind != EdgeKind::implied) result.edges.push_back({std::string(edge.name), 0});
   }
   std::vector<RunName> names = runs(settings.schedules, settings.seed);

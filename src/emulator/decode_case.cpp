@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
+#include "emulator/matrix.h"
 #include "kernel/numbers.h"
 #include "reference/reference_backend.h"
 
@@ -19,6 +21,16 @@ uint16_t encode(float value, bool bf16) {
 }
 float decode(uint16_t bits, bool bf16) {
   return bf16 ? to_float(Bf16{bits}) : to_float(Half{bits});
+}
+
+/// The nearest value; beyond the largest, 448, that.
+uint8_t encode_e4m3(float value) {
+  const auto magnitude_of = [](uint32_t bits) { return to_float(Half{kHalfFromE4m3[bits]}); };
+  uint32_t below = 0;
+  while (below < 0x7e && magnitude_of(below + 1) <= std::fabs(value)) ++below;
+  const bool up = below < 0x7e && std::fabs(value) - magnitude_of(below) >
+                                      magnitude_of(below + 1) - std::fabs(value);
+  return static_cast<uint8_t>((below + (up ? 1 : 0)) | (std::signbit(value) ? 0x80u : 0u));
 }
 
 constexpr uint16_t kNaN = 0x7fff;  // in both 16-bit formats
@@ -52,10 +64,12 @@ void DecodeCase::describe(const CaseSpec& spec) {
   Problem& p = problem_;
   p.backend = Backend::emulator;
   p.num_q_heads = spec.group * spec.kv_heads;
+  p.emulated = spec.kernel;
   p.num_kv_heads = spec.kv_heads;
   p.group = spec.group;
   p.head_dim_qk = p.head_dim_v = spec.head_dim;
   p.q_type = p.kv_type = p.out_type = type;
+  if (spec.e4m3) p.kv_type = DType::e4m3;
   p.sink_type = DType::f32;
   p.page_size = spec.page_size;
   p.max_batch = static_cast<int32_t>(kv_len_.size());
@@ -122,7 +136,9 @@ void DecodeCase::fill_cache(const CaseSpec& spec) {
   const int64_t columns = spec.page_size == 0 ? 1 : (longest + page - 1) / page;
   const int64_t pages = batch * columns + 3;
   const int64_t slot_values = int64_t{spec.kv_heads} * spec.head_dim;
-  k_.assign(static_cast<std::size_t>(pages * page * slot_values), kNaN);
+  // All ones is NaN in every format.
+  const int bytes = dtype_bytes(problem_.kv_type);
+  k_.assign(static_cast<std::size_t>(pages * page * slot_values * bytes), std::byte{0xff});
   v_ = k_;
   for (int64_t i = 0; i < pages; ++i) table_.push_back(static_cast<int32_t>(i));
   std::shuffle(table_.begin(), table_.end(), random);
@@ -137,8 +153,8 @@ void DecodeCase::fill_cache(const CaseSpec& spec) {
         if (spec.growing && i % spec.head_dim == 0) {
           value = 0.22F * static_cast<float>(longest - key) / 8;  // 10 in log2 units a block
         }
-        k_[static_cast<std::size_t>(at + i)] = spec.nan_keys ? kNaN : encode(value, spec.bf16);
-        v_[static_cast<std::size_t>(at + i)] = encode(normal(random), spec.bf16);
+        if (!spec.nan_keys) put(k_, at + i, value);
+        put(v_, at + i, normal(random));
       }
     }
   }
@@ -159,6 +175,16 @@ void DecodeCase::fill_cache(const CaseSpec& spec) {
     c.block_table_stride = columns;
     c.block_table_columns = static_cast<int32_t>(columns);
   }
+}
+
+void DecodeCase::put(std::vector<std::byte>& cache, int64_t index, float value) const {
+  const auto at = static_cast<std::size_t>(index);
+  if (problem_.kv_type == DType::e4m3) {
+    cache[at] = std::byte{encode_e4m3(value)};
+    return;
+  }
+  const uint16_t bits = encode(value, problem_.kv_type == DType::bf16);
+  std::memcpy(&cache[2 * at], &bits, sizeof bits);
 }
 
 void DecodeCase::clear_results() {
@@ -189,7 +215,7 @@ void DecodeCase::compute_reference() {
 // of values of size about 1.
 std::string DecodeCase::difference() const {
   if (expected_.size() != out_.size()) return "the reference refused the case";
-  const bool bf16 = problem_.kv_type == DType::bf16;
+  const bool bf16 = problem_.out_type == DType::bf16;
   const float p_error = bf16 ? 0x1p-8F : 0x1p-11F;
   const float o_error = bf16 ? 0x1p-8F : 0x1p-11F;
   for (std::size_t i = 0; i < out_.size(); ++i) {

@@ -15,6 +15,7 @@ namespace deuce::emulator {
 
 /// What varies between cases; everything else follows.
 struct CaseSpec {
+  Backend kernel = Backend::blackwell;  // whose source runs
   int head_dim = 64, group = 16, kv_heads = 1;
   std::vector<int32_t> kv_len{300};
   std::vector<int32_t> kv_start = {};  // empty = 0
@@ -25,6 +26,7 @@ struct CaseSpec {
   int64_t window_left = -1, window_right = -1;
   float softcap = 0, scale = 0;
   bool sink = false, bf16 = true;
+  bool e4m3 = false;  // the cache; q and out stay bf16 or half
   int num_splits = 0, split_kv_len = 0, score_slots = 2, row_replicas = 1;
   bool growing = false;   // scores grow towards low keys: every block rescales
   bool nan_keys = false;  // K is NaN: results must be NaN
@@ -52,9 +54,11 @@ class DecodeCase {
                     std::normal_distribution<float>& normal);
   void fill_cache(const CaseSpec& spec);
   void fill_call(const CaseSpec& spec);
+  void put(std::vector<std::byte>& cache, int64_t index, float value) const;
   Problem problem_;
   Call call_{};
-  std::vector<uint16_t> q_, k_, v_, out_;
+  std::vector<uint16_t> q_, out_;
+  std::vector<std::byte> k_, v_;
   std::vector<float> lse_, sink_, expected_lse_;
   std::vector<float> expected_;
   std::vector<int32_t> kv_len_, kv_start_, cu_q_len_, table_;

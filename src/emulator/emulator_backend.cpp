@@ -8,9 +8,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "emulator/blackwell.h"
+#include "emulator/decode_kernel.h"
 #include "plan/forced_workers.h"
-#include "plan/names.h"
 
 namespace deuce {
 namespace {
@@ -25,11 +24,6 @@ int blocks_for(const Problem& problem) {
 }
 
 Status check_emulator(const Problem& problem) {
-  if (problem.emulated != Backend::blackwell) {
-    return unsupported("emulated_backend",
-                       "emulated_backend is {}: the emulator runs blackwell only so far",
-                       name_of(problem.emulated));
-  }
   if (problem.sm_margin < 0 || problem.sm_margin >= kBlocks) {
     return unsupported("sm_margin", "sm_margin is {}: the emulated chip has {} SMs",
                        problem.sm_margin, kBlocks);
@@ -39,43 +33,35 @@ Status check_emulator(const Problem& problem) {
                        "flags is {:#x}: emulator takes neither DEUCE_FLAG_TRACE nor DEUCE_FLAG_PDL",
                        problem.flags);
   }
-  return check_blackwell(problem);
+  return emulator::check_kernel(problem);
 }
 
 class EmulatorPlan final : public BackendPlan {
  public:
   explicit EmulatorPlan(const Problem& problem)
-      : problem_(problem), plan_(plan_blackwell(problem, blocks_for(problem))) {}
+      : seed_(problem.emulator_seed),
+        kernel_(emulator::make_decode_kernel(problem, blocks_for(problem))) {}
 
-  WorkspaceNeed workspace() const override { return workspace_of(plan_); }
+  WorkspaceNeed workspace() const override { return kernel_->workspace(); }
 
   Status run(const Call& call, std::byte* workspace, deuce_stream) const override {
-    if (Status bad = check_blackwell_call(problem_, call); !bad.ok()) return bad;
+    if (Status bad = kernel_->check_call(call); !bad.ok()) return bad;
     if (call.batch == 0) return {};
     emulator::Options options;
     // Seed 0 is the timed schedule, any other one a random schedule of that seed.
-    if (problem_.emulator_seed != 0) {
-      options.run = {emulator::Mode::random, 0, problem_.emulator_seed};
-    }
-    options.replay = fmt::format("the same call with emulator_seed {}, row_replicas {}",
-                                 problem_.emulator_seed, plan_.row_replicas);
-    const emulator::RunResult result =
-        emulator::run_blackwell(problem_, plan_, call, workspace, options);
+    if (seed_ != 0) options.run = {emulator::Mode::random, 0, seed_};
+    options.replay =
+        fmt::format("the same call with emulator_seed {}, {}", seed_, kernel_->replay_field());
+    const emulator::RunResult result = kernel_->run(call, workspace, options);
     if (result.report.verdict() == emulator::Verdict::clean) return {};
     return {DEUCE_HAZARD, "", fmt::format("emulator: {}", result.report.sentence())};
   }
 
-  std::string explain(const Call*) const override {
-    return fmt::format(
-        R"({{"kernel": "blackwell", "head_dim": {}, "score_slots": {}, "row_replicas": {}, )"
-        R"("kv_tile": 128, "row_tile": {}, "workers": {}}})",
-        problem_.head_dim_v, plan_.score_slots, plan_.row_replicas, plan_.shape.row_tile,
-        plan_.workers);
-  }
+  std::string explain(const Call*) const override { return kernel_->explain(); }
 
  private:
-  Problem problem_;
-  BlackwellPlan plan_;
+  uint64_t seed_;
+  std::unique_ptr<emulator::DecodeKernel> kernel_;
 };
 
 Result<std::unique_ptr<BackendPlan>> create_emulator(const Problem& problem) {

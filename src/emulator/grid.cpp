@@ -11,7 +11,10 @@
 namespace deuce::emulator {
 
 Grid::Grid(const Launch& launch, const Options& options)
-    : launch_(launch), options_(options), schedule_(options.run), timing_{options.band} {
+    : launch_(launch),
+      options_(options),
+      schedule_(options.run),
+      timing_{options.band, launch.kernel->chip, options.fitted} {
   result_.phases.assign(launch.kernel->edges.size(), 0);
   for (int i = 0; i < launch.blocks; ++i) {
     blocks_.push_back(std::make_unique<Block>(*this, launch, options, i));
@@ -71,7 +74,9 @@ void Grid::end_run() {
     block->count_phases(result_.phases);
     result_.rescales += block->rescales();
   }
-  if (options_.recorder != nullptr) options_.recorder->close(now_, kClockHz);
+  if (options_.recorder != nullptr) {
+    options_.recorder->close(now_, facts_of(timing_.chip).clock_hz);
+  }
   if (stopped_ || !report().incomplete_reason().empty()) return;
   std::string graph;
   std::set<std::string> edges;  // that the warps of a cycle wait on

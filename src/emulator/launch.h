@@ -26,10 +26,13 @@ struct NamedRange {
   std::string name;
   uint32_t first, size;
   int slots = 1;
+  /// Threads may store the same bytes here without order, if each reads behind a store of its own.
+  bool equal_stores = false;
 };
 
 struct KernelSpec {
   std::string name;
+  Chip chip = Chip::b200;  // whose costs its runs take
   int threads = 0;
   uint32_t shared_bytes = 0;
   int launch_registers = 128;  // per thread
@@ -37,6 +40,7 @@ struct KernelSpec {
   std::vector<Edge> edges;
   std::vector<Role> uniform_roles;  // lanes differ in values alone, but for the elected one
   std::vector<NamedRange> shared_ranges, tensor_ranges;
+  bool traces_operands = false;  // says to its tracer which tile it copies, reads and works on
 };
 
 /// So many copies of something, so many bytes apart.
@@ -88,6 +92,7 @@ struct Options {
   int kv_slots = 0;           // the variant with that many K/V tiles; 0 = as many as fit
   bool values = true;         // false: barriers and time only, one lane of uniform warps
   Band band = Band::best;
+  const FittedCosts* fitted = nullptr;  // entries of the timing table with other values
   OpFilter* filter = nullptr;
   trace::Recorder* recorder = nullptr;  // takes the trace of the run
   uint64_t step_limit = 400'000'000;

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "emulator/block.h"
+#include "emulator/matrix.h"
 #include "kernel/machine.h"
 
 namespace deuce::emulator {
@@ -144,7 +145,12 @@ class Machine {
     op.bytes = bytes;
     lane_.submit(op);
   }
-  void prefetch_map(const TensorMap&, Site site = Site::here()) { run(OpKind::prefetch, site); }
+  void prefetch(const void* address, Site site = Site::here()) {
+    Op op = make(OpKind::prefetch, site);
+    op.source = address;
+    lane_.submit(op);
+  }
+  void prefetch_map(const TensorMap&, Site site = Site::here()) { run(OpKind::prefetch_map, site); }
   void fence_async(Site site = Site::here()) { run(OpKind::fence_async, site); }
 
   // One grid at a time: nothing runs before it or behind it.
@@ -199,7 +205,10 @@ class Machine {
   }
   void at_block(int block) { lane_.block->warp_of(lane_).kv_block = block; }
 
-  void trace_begin(trace::At at, Site site = Site::here()) { record(trace::Kind::begin, at, site); }
+  void trace_begin(trace::At at, Site site = Site::here()) {
+    lane_.block->note_operands(lane_, at);
+    record(trace::Kind::begin, at, site);
+  }
   void trace_end(trace::At at, Site site = Site::here()) { record(trace::Kind::end, at, site); }
   void trace_instant(trace::At at, Site site = Site::here()) {
     record(trace::Kind::instant, at, site);
@@ -257,6 +266,37 @@ class Machine {
   void commit(Barrier& barrier, Site site = Site::here()) {
     Op op = make(OpKind::commit, site, &barrier);
     lane_.submit(op);
+  }
+  void load_matrices(uint32_t (&matrices)[4], const void* row, Site site = Site::here()) {
+    matrix_load(matrices, row, false, site);
+  }
+  void load_matrices_transposed(uint32_t (&matrices)[4], const void* row,
+                                Site site = Site::here()) {
+    matrix_load(matrices, row, true, site);
+  }
+  template <class Element>
+  void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                   Site site = Site::here()) {
+    Op op = make(OpKind::mma_sync, site);
+    op.flag = std::is_same_v<Element, Bf16>;
+    op.target = d;
+    op.source = a;
+    op.words = {b[0], b[1]};
+    lane_.submit(op);
+  }
+  // No kernel issues wgmma, and none may before it has a model.
+  void wgmma_fence(Site site = Site::here()) { run(OpKind::wgmma, site); }
+  void wgmma_commit(Site site = Site::here()) { run(OpKind::wgmma, site); }
+  template <int kPending>
+  void wgmma_wait(Site site = Site::here()) {
+    run(OpKind::wgmma, site);
+  }
+  static uint32_t swap_middle_bytes(uint32_t word) {
+    return (word & 0xff0000ffu) | (word & 0xff00u) << 8 | (word >> 8 & 0xff00u);
+  }
+  uint32_t half_from_e4m3(uint16_t pair) {
+    ++lane_.work[kWorkFromE4m3];
+    return kHalfFromE4m3[pair & 0xffu] | static_cast<uint32_t>(kHalfFromE4m3[pair >> 8]) << 16;
   }
   uint32_t shared_address(const void* at) const {
     return static_cast<uint32_t>(static_cast<const std::byte*>(at) - lane_.block->shared());
@@ -325,6 +365,13 @@ class Machine {
     lane_.submit(op);
     return op.value;
   }
+  void matrix_load(uint32_t (&matrices)[4], const void* row, bool transposed, Site site) {
+    Op op = make(OpKind::load_matrices, site);
+    op.flag = transposed;
+    op.target = matrices;
+    op.source = row;
+    lane_.submit(op);
+  }
   void change_registers(int count, bool grow, Site site) {
     Op op = make(OpKind::registers, site);
     op.index = count;
@@ -354,6 +401,6 @@ class Machine {
   Lane& lane_;
 };
 
-static_assert(BlackwellMachine<Machine>);
+static_assert(BlackwellMachine<Machine> && HopperMachine<Machine>);
 
 }  // namespace deuce::emulator

@@ -99,6 +99,12 @@ std::vector<GlobalRange> memory_ranges(const Problem& problem, const Call& call)
   }
   add_strided("block_table", call.block_table, {call.batch, 1, 1}, {call.block_table_stride, 0, 0},
               call.block_table_columns, DType::f32);  // ids, 4 bytes each
+  const int64_t scales[3] = {call.batch, problem.num_kv_heads, 1};
+  const auto add_scales = [&](const char* name, const float* base, const int64_t(&stride)[2]) {
+    add_strided(name, base, scales, {stride[0], stride[1], 0}, 1, DType::f32);
+  };
+  add_scales("k_descale", call.k_descale, call.k_descale_stride);
+  add_scales("v_descale", call.v_descale, call.v_descale_stride);
   add("sink", call.sink,
       static_cast<Bytes>(problem.num_q_heads) * static_cast<Bytes>(dtype_bytes(problem.sink_type)));
   return ranges;

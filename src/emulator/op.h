@@ -48,6 +48,7 @@ enum class OpKind : uint8_t {
   copy_tensor,
   copy_bulk,
   prefetch,
+  prefetch_map,
   fence_async,
   registers,
   tensor_alloc,
@@ -64,6 +65,7 @@ enum class OpKind : uint8_t {
   commit,
   mma_sync,
   load_matrices,
+  wgmma,
   trace
 };
 
@@ -94,7 +96,7 @@ constexpr bool is_collective(OpKind kind) {
 
 struct Op {
   OpKind kind;
-  bool flag = false;  // accumulate; operand and result of a test or vote
+  bool flag = false;  // accumulate; result of a test, a vote; bf16; transposed
   Site site;
   Barrier* barrier = nullptr;
   void* target = nullptr;  // shared, global or register destination
@@ -107,7 +109,7 @@ struct Op {
   uint64_t a_descriptor = 0, b_descriptor = 0;
   int32_t rank = 0;
   std::array<int32_t, 5> coordinate{};
-  std::array<uint32_t, 4> words{};  // operands of small register fragments
+  std::array<uint32_t, 2> words{};  // B fragment of a lane
 };
 
 }  // namespace deuce::emulator

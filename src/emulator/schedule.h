@@ -62,6 +62,7 @@ class Schedule {
   double slowdown_ = 1;
   std::vector<double> pace_;  // random mode: per warp, redrawn now and then
   int steps_to_change_ = 0;
+  bool is_slowed(Role role) const;
   double unit() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 };
 

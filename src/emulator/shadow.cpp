@@ -67,6 +67,32 @@ void Shadow::note_read(Cell& cell, uint8_t words, const Accessor& by) {
   more.push_back(mark);
 }
 
+// The bytes stay, so neither readers nor other threads' stores of them are disturbed. False where
+// the cell holds a copy, which even equal bytes may not meet without order.
+bool Shadow::note_echo(Cell& cell, uint8_t words, const Accessor& by) {
+  if (cell.write.component >= kMaxWarps && !ordered(cell.write, *by.clock)) return false;
+  std::vector<Mark>& marks = echoes_[&cell];
+  const auto known = std::find_if(marks.begin(), marks.end(),
+                                  [&](const Mark& mark) { return mark.component == by.component; });
+  const Mark mark{by.epoch, by.record, by.component, words};
+  if (known == marks.end()) {
+    marks.push_back(mark);
+  } else {
+    *known = mark;
+  }
+  return true;
+}
+
+/// Whether a store of the same bytes is ordered before this read and visible to it.
+bool Shadow::has_own_echo(const Cell& cell, const Accessor& by) const {
+  const auto found = echoes_.find(&cell);
+  return found != echoes_.end() &&
+         std::any_of(found->second.begin(), found->second.end(), [&](const Mark& mark) {
+           return ordered(mark, *by.clock) &&
+                  by.clock->c[static_cast<std::size_t>(mark.component)] >= mark.epoch;
+         });
+}
+
 Conflict Shadow::read(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other) {
   const Mark& last = cell.write;
   Conflict conflict = Conflict::none;
@@ -84,12 +110,17 @@ Conflict Shadow::read(Cell& cell, uint8_t words, const Accessor& by, uint32_t* o
       conflict = Conflict::no_tensor_fence;
     }
   }
+  if (conflict == Conflict::read_after_write && last.component < kMaxWarps && !echoes_.empty() &&
+      has_own_echo(cell, by)) {
+    conflict = Conflict::none;
+  }
   note_read(cell, words, by);
   return conflict;
 }
 
 Conflict Shadow::write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other) {
   Conflict conflict = Conflict::none;
+  if (by.echo && note_echo(cell, words, by)) return conflict;
   const auto clashes = [&](const Mark& mark) {
     return mark.component >= 0 && (mark.words & words) != 0 && !ordered(mark, *by.clock);
   };
@@ -137,31 +168,69 @@ Conflict Shadow::write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* 
       if (words == 15) more_reads_.erase(more);
     }
   }
+  if (!echoes_.empty()) {
+    const auto found = echoes_.find(&cell);
+    if (found != echoes_.end()) {
+      for (const Mark& echo : found->second) {
+        if (clashes(echo)) {
+          conflict = Conflict::write_after_write;
+        } else if (by.async_proxy &&
+                   by.clock->f[static_cast<std::size_t>(echo.component)] < echo.epoch) {
+          conflict = Conflict::no_proxy_fence;
+        } else {
+          continue;
+        }
+        *other = echo.record;
+      }
+      echoes_.erase(found);
+    }
+  }
   const bool merges = cell.write.component == by.component;
   const auto merged = static_cast<uint8_t>(merges ? cell.write.words | words : words);
   cell.write = Mark{by.epoch, by.record, by.component, merged};
   return conflict;
 }
 
+void Shadow::watch_words(uint32_t address, uint32_t bytes) {
+  if (!watches_) return;
+  words_first_ = address / 16;
+  words_.resize(std::size_t{4} * ((address + bytes + 15) / 16 - words_first_));
+}
+
+template <class F>
+void Shadow::each_cell(uint32_t address, uint32_t bytes, F&& visit) {
+  for (uint32_t cell = address / 16; cell <= (address + bytes - 1) / 16; ++cell) {
+    const uint8_t words = words_of(cell, address, bytes);
+    const std::size_t first = std::size_t{4} * (cell - words_first_);
+    if (cell < words_first_ || first >= words_.size()) {
+      visit(shared_[cell], words, cell * 16);
+      continue;
+    }
+    for (uint32_t word = 0; word < 4; ++word) {
+      if ((words >> word & 1u) != 0) visit(words_[first + word], uint8_t{15}, cell * 16 + word * 4);
+    }
+  }
+}
+
 Clash Shadow::read_shared(uint32_t address, uint32_t bytes, const Accessor& by) {
   Clash clash;
   if (!watches_) return clash;
-  for (uint32_t cell = address / 16; cell <= (address + bytes - 1) / 16; ++cell) {
+  each_cell(address, bytes, [&](Cell& cell, uint8_t words, uint32_t at) {
     uint32_t other = 0;
-    const Conflict conflict = read(shared_[cell], words_of(cell, address, bytes), by, &other);
-    if (conflict > clash.conflict) clash = {conflict, other, cell * 16};
-  }
+    const Conflict conflict = read(cell, words, by, &other);
+    if (conflict > clash.conflict) clash = {conflict, other, at};
+  });
   return clash;
 }
 
 Clash Shadow::write_shared(uint32_t address, uint32_t bytes, const Accessor& by) {
   Clash clash;
   if (!watches_) return clash;
-  for (uint32_t cell = address / 16; cell <= (address + bytes - 1) / 16; ++cell) {
+  each_cell(address, bytes, [&](Cell& cell, uint8_t words, uint32_t at) {
     uint32_t other = 0;
-    const Conflict conflict = write(shared_[cell], words_of(cell, address, bytes), by, &other);
-    if (conflict > clash.conflict) clash = {conflict, other, cell * 16};
-  }
+    const Conflict conflict = write(cell, words, by, &other);
+    if (conflict > clash.conflict) clash = {conflict, other, at};
+  });
   return clash;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shadow of shared and tensor memory: who wrote and read each cell last, and whether the next
 // access is ordered behind that. Cells are 16 bytes of shared memory, or one column of a lane
-// quarter. Checks depend on clocks only, so a missing edge is found in every schedule that runs
-// both accesses.
+// quarter; arrays of single words have a cell for each word. Checks depend on clocks only, so a
+// missing edge is found in every schedule that runs both accesses.
 #pragma once
 
 #include <array>
@@ -38,6 +38,7 @@ struct Accessor {
   bool generic_proxy = false;  // a thread's own load or store
   // Tensor memory only: tcgen05 operations of other threads that a fence has ordered before it.
   const TensorOrder* tensor_order = nullptr;
+  bool echo = false;  // a store of the bytes that are there already, where that is allowed
 };
 
 /// The last access of one component to a cell.
@@ -70,6 +71,8 @@ class Shadow {
  public:
   /// One that does not watch finds nothing: for runs that ask for time alone.
   Shadow(uint32_t shared_bytes, bool watches);
+  /// From now on each word of these bytes (multiples of 16) has a cell of its own.
+  void watch_words(uint32_t address, uint32_t bytes);
   uint32_t add_record(const AccessRecord& record);
   /// The long form of an access, or a blank one when it was too long ago.
   const AccessRecord& record(uint32_t index) const {
@@ -97,13 +100,21 @@ class Shadow {
     std::array<Mark, 3> reads;
   };
 
+  /// Calls `visit(cell, words, address)` for every cell that the bytes touch.
+  template <class F>
+  void each_cell(uint32_t address, uint32_t bytes, F&& visit);
   Conflict read(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other);
   Conflict write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other);
   void note_read(Cell& cell, uint8_t words, const Accessor& by);
+  bool note_echo(Cell& cell, uint8_t words, const Accessor& by);
+  bool has_own_echo(const Cell& cell, const Accessor& by) const;
 
   bool watches_;
   std::vector<Cell> shared_, tensor_;
+  uint32_t words_first_ = 0;  // cell of shared_ whose words come first in words_
+  std::vector<Cell> words_;
   std::unordered_map<const Cell*, std::vector<Mark>> more_reads_;
+  std::unordered_map<const Cell*, std::vector<Mark>> echoes_;
   std::vector<AccessRecord> records_;
   uint32_t next_record_ = 0;
 };

@@ -12,6 +12,8 @@ inline const char* mnemonic(OpKind kind) {
   switch (kind) {
     case OpKind::load_shared: return "shared load";
     case OpKind::store_shared: return "shared store";
+    case OpKind::load_matrices: return "ldmatrix";
+    case OpKind::mma_sync: return "mma.sync";
     case OpKind::copy_tensor: return "tensor copy to";
     case OpKind::copy_bulk: return "bulk copy to";
     case OpKind::tensor_load: return "tcgen05.ld of";

@@ -247,8 +247,28 @@ TEST(Config, TheBlackwellKernelRefusesTypesByTheirNames) {
   expect("q_dtype is bf16: blackwell takes the type of the cache");
   sample.config.q_dtype = DEUCE_F16;
   expect("out_dtype is bf16: blackwell writes the type of q");
+}
+
+TEST(Config, TheEmulatedHopperKernelRefusesWhatTheHopperBackendRefuses) {
+  Sample sample(DEUCE_BACKEND_REFERENCE);
+  sample.config.backend = DEUCE_BACKEND_EMULATOR;
   sample.config.emulated_backend = DEUCE_BACKEND_HOPPER;
-  expect("emulated_backend is hopper: the emulator runs blackwell only so far");
+  sample.config.head_dim_qk = sample.config.head_dim_v = 64;
+  sample.config.q_dtype = sample.config.out_dtype = DEUCE_BF16;
+  sample.config.kv_dtype = DEUCE_E4M3;
+  if (deuce_decode_check(&sample.config) != DEUCE_OK) GTEST_SKIP() << deuce_last_error();
+  const auto expect = [&](const char* sentence) {
+    EXPECT_EQ(deuce_decode_check(&sample.config), DEUCE_UNSUPPORTED);
+    EXPECT_STREQ(deuce_last_error(), sentence);
+  };
+  sample.config.score_slots = 2;
+  expect("score_slots is 2: hopper runs with one; pass 0 or 1");
+  sample.config.score_slots = 0;
+  sample.config.kv_dtype = DEUCE_F16;
+  expect("kv_dtype is f16: hopper takes the type of q (bf16) and e4m3");
+  sample.config.kv_dtype = DEUCE_BF16;
+  sample.config.head_dim_qk = sample.config.head_dim_v = 32;
+  expect("head_dim_qk is 32 and head_dim_v 32: hopper takes 64 and 128, both the same");
 }
 
 TEST(Config, EveryLegalEdgeIsAccepted) {

@@ -82,6 +82,52 @@ uint32_t expected_shuffle(int warp, int lane, int which) {
   }
 }
 
+/// 16-bit element `column` of 16-byte row `row` of the tile.
+uint32_t tile_element(int row, int column) {
+  const uint32_t word = static_cast<uint32_t>(4 * row + column / 2) * kScatter;
+  return column % 2 == 0 ? word & 0xffffu : word >> 16;
+}
+
+/// Register `i` of a thread: of matrix i, two elements of row lane / 4, or of column lane / 4.
+uint32_t expected_matrix(int thread, int i, bool transposed) {
+  const int first = thread / 32 * 32, line = thread % 32 / 4, pair = thread % 4 * 2;
+  const auto element = [&](int row, int column) {
+    return tile_element((first + 8 * i + row) ^ 5, column);
+  };
+  return transposed ? element(pair, line) | element(pair + 1, line) << 16
+                    : element(line, pair) | element(line, pair + 1) << 16;
+}
+
+/// Element (lane / 4 + 8 (i / 2), 2 (lane % 4) + i % 2) of D.
+uint32_t expected_product(int thread, int i) {
+  const int row = thread % 32 / 4 + 8 * (i / 2), column = thread % 4 * 2 + i % 2;
+  int sum = 8 * row + column;
+  for (int k = 0; k < 16; ++k) {
+    sum += ((3 * row + 5 * k + thread / 32) % 7 - 3) * ((2 * k + 3 * column) % 5 - 2);
+  }
+  const auto value = static_cast<float>(sum);
+  uint32_t word;
+  std::memcpy(&word, &value, sizeof word);
+  return word;
+}
+
+/// e4m3: sign, 4 bits of exponent with bias 7, 3 bits of fraction; all ones is NaN, no infinity.
+/// As half, whose exponent has bias 15 and whose fraction has 10 bits.
+uint32_t expected_half(uint32_t code) {
+  const uint32_t sign = code & 0x80u, exponent = code >> 3 & 15u, fraction = code & 7u;
+  if ((code & 0x7fu) == 0x7fu) return kNan;
+  if (exponent > 0) return sign << 8 | (exponent - 7 + 15) << 10 | fraction << 7;
+  // fraction x 2^-9: 1, 2 to 3, 4 to 7 of them.
+  if (fraction == 0) return sign << 8;
+  const uint32_t power = fraction >= 4 ? 2 : fraction >= 2 ? 1 : 0;
+  return sign << 8 | (power - 9 + 15) << 10 | (fraction - (1u << power)) << (10 - power);
+}
+
+uint32_t expected_swap(uint32_t word) {
+  return (word & 0xffu) | (word >> 16 & 0xffu) << 8 | (word >> 8 & 0xffu) << 16 |
+         (word & 0xff000000u);
+}
+
 uint32_t word_of_source(int index) {
   const std::vector<uint16_t> values = tensor();
   uint32_t word;
@@ -96,7 +142,10 @@ std::vector<Case> cases() {
                          {"NotBeforeTheLastArrival", Operation::not_before},
                          {"NotBeforeTheLastByte", Operation::bytes},
                          {"NamedBarriers", Operation::named_barriers},
-                         {"Shuffles", Operation::shuffles}};
+                         {"Shuffles", Operation::shuffles},
+                         {"Matrices", Operation::matrices},
+                         {"MmaSync", Operation::mma_sync},
+                         {"E4m3", Operation::e4m3}};
   for (const Pattern& pattern : kPatterns) {
     list.push_back(box_case(pattern, "Inside", {0, 5, 1, 1}));
     list.push_back(box_case(pattern, "OverTheEnd", {16, 30, 2, 0}));
@@ -135,6 +184,23 @@ std::vector<uint32_t> expected(const Case& contract) {
               expected_shuffle(thread / 32, thread % 32, i);
         }
         break;
+      case Operation::matrices:
+        for (int i = 0; i < 4; ++i) {
+          word[3 * thread + i] = expected_matrix(thread, i, false);
+          word[3 * thread + 4 * kThreads + i] = expected_matrix(thread, i, true);
+        }
+        break;
+      case Operation::mma_sync:
+        for (int i = 0; i < 4; ++i) {
+          word[3 * thread + i] = word[3 * thread + 4 * kThreads + i] = expected_product(thread, i);
+        }
+        break;
+      case Operation::e4m3: {
+        const auto code = static_cast<uint32_t>(2 * thread);
+        *word = expected_half(code) | expected_half(code + 1) << 16;
+        word[kThreads] = expected_swap(static_cast<uint32_t>(thread + 1) * kScatter);
+        break;
+      }
       case Operation::box: break;
     }
   }

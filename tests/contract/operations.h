@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a machine promises, as small kernels of 128 threads: written once, for the emulator and for
-// a Hopper GPU, which must give the same words. Only operations that all machines share.
+// a Hopper GPU, which must give the same words.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "kernel/machine.h"
@@ -15,13 +16,18 @@ enum class Operation : uint8_t {
   bytes,           // nor while bytes are missing; bytes may come before they are announced
   box,             // a tensor copy: swizzle, zero fill outside the tensor, over fenced stores
   named_barriers,  // arrive does not block, sync does, and both hand memory over
-  shuffles         // shuffles and votes
+  shuffles,        // shuffles and votes
+  matrices,        // ldmatrix, plain and transposed: which lane gets which elements
+  mma_sync,        // mma.sync m16n8k16 of both types: which register holds which element
+  e4m3             // every e4m3 value as half, and bytes of a word changing places
 };
 
 inline constexpr int kThreads = 128;
 inline constexpr uint32_t kTileBytes = 4096;
 inline constexpr int kOutWords = kTileBytes / 4;
-inline constexpr uint32_t kStale = 0xdeadbeefu;  // what a tile holds before a copy
+inline constexpr uint32_t kStale = 0xdeadbeefu;    // what a tile holds before a copy
+inline constexpr uint32_t kScatter = 2654435761u;  // i * kScatter: words that differ in every byte
+inline constexpr uint32_t kNan = 0x7fffu;          // as half
 
 struct Params {
   TensorMap map;           // of `box`
@@ -157,6 +163,73 @@ DEUCE_DEVICE void shuffles(M& machine, const Params& params) {
   machine.store_global(out + 4, machine.any(lane == 7 && warp == 2) ? 1u : 0u);
 }
 
+/// 16-byte row r of the tile goes to lane r ^ 5 of its warp as an address.
+template <class M>
+DEUCE_DEVICE void matrices(M& machine, Storage& shared, const Params& params) {
+  const int thread = machine.thread();
+  for (int i = thread; i < kOutWords; i += kThreads) {
+    machine.store_shared(shared.tile[i], static_cast<uint32_t>(i) * kScatter);
+  }
+  machine.sync_block();
+  const uint32_t* row = shared.tile + 4 * (thread ^ 5);
+  uint32_t plain[4], transposed[4];
+  machine.load_matrices(plain, row);
+  machine.load_matrices_transposed(transposed, row);
+  for (int i = 0; i < 4; ++i) {
+    machine.store_global(params.out + 4 * thread + i, plain[i]);
+    machine.store_global(params.out + 4 * (kThreads + thread) + i, transposed[i]);
+  }
+}
+
+// Elements of the matrices of mma_sync: whole numbers, so that every sum is exact.
+DEUCE_DEVICE float a_element(int warp, int row, int k) {
+  return static_cast<float>((3 * row + 5 * k + warp) % 7 - 3);
+}
+DEUCE_DEVICE float b_element(int k, int column) {
+  return static_cast<float>((2 * k + 3 * column) % 5 - 2);
+}
+DEUCE_DEVICE float d_element(int row, int column) { return static_cast<float>(8 * row + column); }
+
+template <class T, class M>
+DEUCE_DEVICE void multiply(M& machine, uint32_t* out) {
+  const int warp = machine.warp(), group = machine.lane() / 4, pair = 2 * (machine.lane() % 4);
+  uint32_t a[4], b[2];
+  float d[4];
+  for (int i = 0; i < 4; ++i) {
+    const int row = group + 8 * (i % 2), k = pair + 8 * (i / 2);
+    a[i] = machine.template pack<T>(a_element(warp, row, k), a_element(warp, row, k + 1));
+    d[i] = d_element(group + 8 * (i / 2), pair + i % 2);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const int k = pair + 8 * i;
+    b[i] = machine.template pack<T>(b_element(k, group), b_element(k + 1, group));
+  }
+  machine.template mma_16x8x16<T>(d, a, b);
+  for (int i = 0; i < 4; ++i) {
+    machine.store_global(out + 4 * machine.thread() + i, std::bit_cast<uint32_t>(d[i]));
+  }
+}
+
+template <class M>
+DEUCE_DEVICE void mma_sync(M& machine, const Params& params) {
+  multiply<Bf16>(machine, params.out);
+  multiply<Half>(machine, params.out + 4 * kThreads);
+}
+
+/// NaN has one form here: which of its bits are set is nobody's business.
+DEUCE_DEVICE uint32_t one_nan(uint32_t half) { return (half & 0x7fffu) > 0x7c00u ? kNan : half; }
+
+template <class M>
+DEUCE_DEVICE void e4m3(M& machine, const Params& params) {
+  const auto thread = static_cast<uint32_t>(machine.thread());
+  const uint32_t codes = 2 * thread | (2 * thread + 1) << 8;
+  const uint32_t halves = machine.half_from_e4m3(static_cast<uint16_t>(codes));
+  machine.store_global(params.out + thread, one_nan(halves & 0xffffu) | one_nan(halves >> 16)
+                                                                            << 16);
+  machine.store_global(params.out + kThreads + thread,
+                       machine.swap_middle_bytes((thread + 1) * kScatter));
+}
+
 template <class M>
 DEUCE_DEVICE void run(M& machine, Operation operation, const Params& params) {
   auto& shared = machine.template shared<Storage>();
@@ -167,6 +240,9 @@ DEUCE_DEVICE void run(M& machine, Operation operation, const Params& params) {
     case Operation::box: box(machine, shared, params); break;
     case Operation::named_barriers: named_barriers(machine, shared, params); break;
     case Operation::shuffles: shuffles(machine, params); break;
+    case Operation::matrices: matrices(machine, shared, params); break;
+    case Operation::mma_sync: mma_sync(machine, params); break;
+    case Operation::e4m3: e4m3(machine, params); break;
   }
 }
 

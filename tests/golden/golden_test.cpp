@@ -91,9 +91,8 @@ const UsageError kErrors[] = {
      "deuce run: --lse-base: '10' is neither natural nor 2 (deuce run --help)"},
     {"run a --causal --no-causal", "deuce run: --causal excludes --no-causal (deuce run --help)"},
     {"run a --repeat 0", "deuce run: --repeat: '0' is outside 1 .. 1000000 (deuce run --help)"},
-    {"run a --emulate hopper",
-     "deuce run: --emulate: 'hopper' is not blackwell, the one kernel it runs so far (deuce run "
-     "--help)"},
+    {"run a --emulate cpu",
+     "deuce run: --emulate: 'cpu' is not one of blackwell, hopper (deuce run --help)"},
     {"check --explore --head-dim 128",
      "deuce check: --head-dim: --explore takes --kernel, --score-slots, --row-replicas and nothing "
      "else"},
@@ -176,6 +175,27 @@ TEST(Info, NamesReplicasAndWhatTheEmulatorWrites) {
   const std::string emulator = text.substr(text.find("backend    emulator"));
   EXPECT_NE(emulator.find("out        f16, bf16, as q\n"), std::string::npos) << text;
   EXPECT_NE(emulator.find("score_slots to 3, row_replicas to 4\n"), std::string::npos) << text;
+}
+
+TEST(Check, RefusesByNameWhatTheHopperKernelLacks) {
+  const Folder folder;
+  for (const auto& [options, sentence] :
+       {std::pair{"check --kernel hopper --explore",
+                  "check: --explore: explored is the blackwell kernel only"},
+        std::pair{"check --kernel hopper --score-slots 2",
+                  "check: score_slots is 2: hopper runs with one; pass 0 or 1"},
+        std::pair{"check --kernel hopper --strict-order",
+                  "check: strict_order is set: only blackwell has such a kernel"},
+        std::pair{"check --kernel hopper --timing --type f16",
+                  "check: --type f16: --timing of hopper knows bf16 and e4m3"},
+        std::pair{"check --type e4m3", "check: kv_dtype is e4m3: blackwell takes f16 or bf16"},
+        std::pair{"trace --kernel hopper --compare base,pingpong",
+                  "trace: --kernel hopper: the kernel has one score slot, so --compare and "
+                  "--score-slots are refused"}}) {
+    const auto ran = folder.run(options);
+    EXPECT_EQ(ran.exit_code, 3) << options;
+    EXPECT_EQ(ran.err, std::string("deuce ") + sentence + "\n");
+  }
 }
 
 /// The example of docs/cli.md with fewer schedules.

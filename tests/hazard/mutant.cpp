@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutants of the Blackwell kernel; see mutant.h.
+// Mutants of the GPU kernels; see mutant.h.
 #include "hazard/mutant.h"
 
 #include <fmt/format.h>
@@ -61,22 +61,33 @@ emulator::CaseSpec stimulus() {
   return {.kv_len = {600, 500, 300, 200, 260, 200}, .num_splits = 2, .growing = true};
 }
 
+emulator::CaseSpec hopper_stimulus(int rows) {
+  return {.kernel = Backend::hopper,
+          .head_dim = 128,
+          .group = rows,
+          .kv_len = {600, 300, 500, 200, 260, 200},
+          .num_splits = 2,
+          .score_slots = 0,
+          .row_replicas = 0,
+          .growing = true};
+}
+
 emulator::RunResult run_mutant(emulator::DecodeCase& decode, Mode mode, const Mutant& mutant) {
-  decode.problem().score_slots = mutant.slots;
-  decode.problem().row_replicas = mutant.replicas;
-  const BlackwellPlan plan = plan_blackwell(decode.problem(), 2);
-  Filter filter(
-      *emulator::blackwell_spec({.score_slots = mutant.slots, .row_replicas = mutant.replicas}),
-      mutant.spoil);
+  if (mutant.kernel == Backend::blackwell) {
+    decode.problem().score_slots = mutant.slots;
+    decode.problem().row_replicas = mutant.replicas;
+  }
+  const auto kernel = emulator::make_decode_kernel(decode.problem(), 2);
   emulator::Options options;
   options.run = {mode, mode == Mode::adversarial ? 2 : 0, 5};
-  options.filter = &filter;
   options.strict = mutant.strict;
   options.strict_order = mutant.strict && !mutant.relies;
   options.table_counts = mutant.table_counts;
   options.step_limit = 2'000'000;
-  std::vector<std::byte> workspace(workspace_of(plan).bytes);
-  return emulator::run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
+  Filter filter(kernel->spec(options), mutant.spoil);
+  options.filter = &filter;
+  std::vector<std::byte> workspace(kernel->workspace().bytes);
+  return kernel->run(decode.call(), workspace.data(), options);
 }
 
 bool is_wait(const Op& op) { return op.kind == OpKind::wait || op.kind == OpKind::sync_named; }
@@ -86,7 +97,8 @@ bool is_arrival(const Op& op) {
 }
 
 std::string survivors(const Mutant& mutant) {
-  emulator::DecodeCase decode(stimulus());
+  emulator::DecodeCase decode(mutant.kernel == Backend::hopper ? hopper_stimulus(mutant.rows)
+                                                               : stimulus());
   std::string wrong;
   for (const Mode mode : kModes) {
     const emulator::RunResult result = run_mutant(decode, mode, mutant);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mutant of the Blackwell kernel: a filter between kernel and machine that alters or drops
+// A mutant of a GPU kernel: a filter between kernel and machine that alters or drops
 // operations, and the finding that it must lead to. The kernel is never touched.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "emulator/blackwell.h"
 #include "emulator/decode_case.h"
+#include "emulator/decode_kernel.h"
 
 namespace deuce::test {
 
@@ -37,6 +38,8 @@ struct Mutant {
   int replicas = 1;
   bool table_counts = true;  // false: no barrier is compared with the table
   bool relies = false;       // with strict: on the kernel that does not wait
+  Backend kernel = Backend::blackwell;
+  int rows = 16;  // hopper: up to 16 a stream is one warp, else four
 };
 
 inline constexpr emulator::Mode kModes[] = {emulator::Mode::timed, emulator::Mode::eager,
@@ -46,6 +49,9 @@ inline constexpr emulator::Mode kModes[] = {emulator::Mode::timed, emulator::Mod
 /// Six items in two parts each on two blocks: several pieces a block, every ring goes round, every
 /// block of keys asks for a rescale.
 emulator::CaseSpec stimulus();
+/// The same for the Hopper kernel, whose tiles are half as high: every slot goes round, and tiles
+/// with keys that nobody sees lie in the middle of the run. Both blocks have a part of one item.
+emulator::CaseSpec hopper_stimulus(int rows);
 
 /// The kernel under one mode; `spoil` may be empty.
 emulator::RunResult run_mutant(emulator::DecodeCase& decode, emulator::Mode mode,

@@ -133,13 +133,17 @@ std::vector<Subject> subjects() {
       found.push_back({.name = "emulator_blackwell",
                        .backend = DEUCE_BACKEND_EMULATOR,
                        .emulated_backend = DEUCE_BACKEND_BLACKWELL});
+      found.push_back({.name = "emulator_hopper",
+                       .backend = DEUCE_BACKEND_EMULATOR,
+                       .emulated_backend = DEUCE_BACKEND_HOPPER});
     }
   }
   return found;
 }
 
 Case within_reach(const Subject& subject, Case drawn) {
-  const bool hopper = subject.backend == DEUCE_BACKEND_HOPPER;
+  const bool hopper =
+      subject.backend == DEUCE_BACKEND_HOPPER || subject.emulated_backend == DEUCE_BACKEND_HOPPER;
   if (subject.backend != DEUCE_BACKEND_EMULATOR && !hopper) return drawn;
   drawn.head_dim_qk = drawn.head_dim_v = drawn.head_dim_qk > 64 ? 128 : 64;
   const int32_t type = drawn.seed % 2 == 0 ? DEUCE_BF16 : DEUCE_F16;
@@ -152,6 +156,7 @@ Case within_reach(const Subject& subject, Case drawn) {
     if (drawn.fp8_cache()) drawn.page_size += drawn.page_size % 2;
     drawn.padding = 16;
     drawn.row_replicas = drawn.score_slots = 0;
+    if (subject.backend == DEUCE_BACKEND_EMULATOR) drawn.sm_margin = std::min(drawn.sm_margin, 3);
     return drawn;
   }
   drawn.q_dtype = drawn.kv_dtype = drawn.out_dtype = type;
@@ -227,7 +232,7 @@ reference::Verdict judge_results(const Subject& subject, const Instance& instanc
   }
   if (call.batch == 0) return verdict;
   const bool emulated = subject.backend == DEUCE_BACKEND_EMULATOR;
-  const Backend arithmetic = emulated ? Backend::blackwell : Backend{subject.backend};
+  const Backend arithmetic{emulated ? subject.emulated_backend : subject.backend};
   return reference::judge(problem, call, reference::precision_of(arithmetic, problem));
 }
 

@@ -42,6 +42,10 @@ struct Subject {
   bool is_slow() const {
     return backend == DEUCE_BACKEND_REFERENCE || backend == DEUCE_BACKEND_EMULATOR;
   }
+  /// The slowest of all: 200 matrix instructions of a warp for each tile of keys, emulated.
+  bool runs_every_matrix() const {
+    return backend == DEUCE_BACKEND_EMULATOR && emulated_backend == DEUCE_BACKEND_HOPPER;
+  }
 };
 
 /// A drawn case moved into what the subject takes: shapes and types of the GPU kernels, where

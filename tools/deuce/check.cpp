@@ -5,6 +5,7 @@
 
 #include "emulator/blackwell.h"
 #include "emulator/explore_decode.h"
+#include "emulator/hopper_timing.h"
 #include "emulator/timing_report.h"
 
 #include <fmt/ranges.h>
@@ -29,6 +30,7 @@ struct CheckOptions {
   int64_t seed = 1;
   bool timing = false, explore = false;
   std::vector<std::string> given;  // names of the options on the command line
+  bool on_hopper() const { return kernel == "hopper"; }
   bool has(std::string_view name) const {
     return std::find(given.begin(), given.end(), name) != given.end();
   }
@@ -71,16 +73,19 @@ std::string modes_text(const std::vector<emulator::RunName>& runs) {
 void print(const CheckOptions& options, const emulator::CheckResult& result) {
   const emulator::CheckSettings& settings = options.settings;
   const emulator::CaseSpec& spec = settings.spec;
-  fmt::print("kernel      {}, head dim {}, {} score slot{}, {} row replica{}{}, {}{}\n",
-             options.kernel, spec.head_dim, spec.score_slots, spec.score_slots == 1 ? "" : "s",
-             result.row_replicas, result.row_replicas == 1 ? "" : "s",
-             spec.row_replicas == 0 ? " (as a plan chooses)" : "", options.type,
-             settings.strict ? ", ptx-strict" : "");
+  const std::string variant =
+      options.on_hopper() ? ""
+                          : fmt::format(" {} score slot{}, {} row replica{}{},", spec.score_slots,
+                                        spec.score_slots == 1 ? "" : "s", result.row_replicas,
+                                        result.row_replicas == 1 ? "" : "s",
+                                        spec.row_replicas == 0 ? " (as a plan chooses)" : "");
+  fmt::print("kernel      {}, head dim {},{} {}{}\n", options.kernel, spec.head_dim, variant,
+             options.type, settings.strict ? ", ptx-strict" : "");
   fmt::print("problem     {} requests of {} keys, {} rows, {} blocks\n", options.batch,
              options.kv_len, options.rows * options.q_len, settings.blocks);
   fmt::print("schedules   {}; seed {}\n", modes_text(result.runs), settings.seed);
-  fmt::print("edges       {} of {} exercised; {} rescales\n", result.exercised_edges(),
-             result.total_edges(), result.rescales);
+  fmt::print("edges       {} of {} exercised{}\n", result.exercised_edges(), result.total_edges(),
+             options.on_hopper() ? "" : fmt::format("; {} rescales", result.rescales));
   std::string phases;
   for (const emulator::EdgeCount& edge : result.edges) {
     phases += fmt::format("{}{} {}", phases.empty() ? "" : ", ", edge.name, edge.phases);
@@ -108,7 +113,26 @@ Status refuse_others(const CheckOptions& options, std::string_view mode,
   return {};
 }
 
+Result<ExitCode> predict_hopper(const CheckOptions& options) {
+  const emulator::CaseSpec& spec = options.settings.spec;
+  Status others = refuse_others(options, "--timing",
+                                {"--kernel", "--head-dim", "--rows", "--type", "--page-size"});
+  if (!others.ok()) return others;
+  if (options.type == "f16") {
+    return unsupported("type", "--type f16: --timing of hopper knows bf16 and e4m3");
+  }
+  const Result<emulator::HopperTimingReport> report =
+      emulator::predict_hopper_timing({.head_dim = spec.head_dim,
+                                       .e4m3 = options.type == "e4m3",
+                                       .rows = options.rows,
+                                       .page_size = spec.page_size});
+  if (!report.ok()) return report.status();
+  fmt::print("{}", report.value().text());
+  return ExitCode::ok;
+}
+
 Result<ExitCode> predict(const CheckOptions& options) {
+  if (options.on_hopper()) return predict_hopper(options);
   Status others = refuse_others(options, "--timing", {"--kernel", "--head-dim", "--rows"});
   if (!others.ok()) return others;
   const Result<emulator::TimingReport> report =
@@ -138,6 +162,9 @@ ExitCode explore_kernel(int slots, int replicas) {
 
 /// All slots and replicas, or those that were asked for.
 Result<ExitCode> explore(const CheckOptions& options) {
+  if (options.on_hopper()) {
+    return unsupported("explore", "--explore: explored is the blackwell kernel only");
+  }
   Status others =
       refuse_others(options, "--explore", {"--kernel", "--score-slots", "--row-replicas"});
   if (!others.ok()) return others;
@@ -171,7 +198,12 @@ Result<ExitCode> check(const CheckOptions& options) {
   }
   emulator::CheckSettings settings = options.settings;
   settings.seed = static_cast<uint64_t>(options.seed);
-  settings.spec.bf16 = options.type == "bf16";
+  settings.spec.bf16 = options.type != "f16";
+  settings.spec.e4m3 = options.type == "e4m3";
+  if (options.on_hopper()) {
+    settings.spec.kernel = Backend::hopper;
+    if (!options.has("--score-slots")) settings.spec.score_slots = 0;
+  }
   settings.spec.kv_len.assign(static_cast<std::size_t>(options.batch),
                               static_cast<int32_t>(options.kv_len));
   settings.spec.group = options.rows;
@@ -204,12 +236,12 @@ void add_check(CLI::App& app, Action& action) {
       "check", "Run a GPU kernel's source in the emulator and look for hazards");
   auto options = std::make_shared<CheckOptions>();
   emulator::CheckSettings& settings = options->settings;
-  command.add_option("--kernel", options->kernel, "which kernel; default blackwell")
-      ->check(CLI::IsMember({"blackwell"}))
+  command.add_option("--kernel", options->kernel, "blackwell or hopper; default blackwell")
+      ->check(CLI::IsMember({"blackwell", "hopper"}))
       ->type_name("NAME");
   integer_option(command, "--head-dim", settings.spec.head_dim, 1, "64 or 128; default 64");
-  command.add_option("--type", options->type, "bf16 or f16; default bf16")
-      ->check(CLI::IsMember({"bf16", "f16"}))
+  command.add_option("--type", options->type, "bf16, f16, or e4m3 under bf16; default bf16")
+      ->check(CLI::IsMember({"bf16", "f16", "e4m3"}))
       ->type_name("TYPE");
   integer_option(command, "--score-slots", settings.spec.score_slots, 1,
                  "S tiles in flight, 1 to 3; default 2", 3);
@@ -239,8 +271,7 @@ void add_check(CLI::App& app, Action& action) {
                    "the kernel that waits for PV before QK reuses its slot");
   command.add_flag("--explore", options->explore,
                    "instead, every interleaving of the kernel within small bounds");
-  command.add_flag("--timing", options->timing,
-                   "instead, simulated cycles by score slots and row replicas");
+  command.add_flag("--timing", options->timing, "instead, simulated cycles of a KV block or tile");
   command.footer(kExplanation);
   command.callback([options, &command, &action] {
     for (const CLI::Option* option : command.get_options()) {

@@ -27,15 +27,16 @@ void add_execution_options(CLI::App& app, Execution& execution) {
               "auto (= cpu here), cpu, reference, emulator, hopper, blackwell",
               backend(execution.backend))
       ->group(kGroup);
-  text_option(app, "--emulate", "NAME", "emulator: whose kernel runs; blackwell (default)",
-              [&execution](const std::string& text) -> Status {
-                if (text != name_of(Backend::blackwell)) {
-                  return invalid("emulate", "{} is not blackwell, the one kernel it runs so far",
-                                 io::quoted_name(text));
-                }
-                execution.emulated = Backend::blackwell;
-                return {};
-              })
+  text_option(
+      app, "--emulate", "NAME", "emulator: whose kernel runs, hopper or blackwell (default)",
+      [&execution](const std::string& text) -> Status {
+        for (const Backend kernel : {Backend::blackwell, Backend::hopper}) {
+          if (text != name_of(kernel)) continue;
+          execution.emulated = kernel;
+          return {};
+        }
+        return invalid("emulate", "{} is not one of blackwell, hopper", io::quoted_name(text));
+      })
       ->group(kGroup);
   integer_option(app, "--num-splits", execution.num_splits, 0,
                  "parts of each request and KV head; 0 = balanced, 1 = not cut", kMaxSplits)

@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "emulator/blackwell.h"
+#include "emulator/decode_kernel.h"
 #include "emulator/memory_ranges.h"
+#include "kernel/hopper/config.h"
 #ifdef DEUCE_HAS_HOPPER
 #include "device.h"
 #include "gpu/hopper_trace.h"
-#include "kernel/hopper/config.h"
 #endif
 
 namespace deuce::cli {
@@ -19,20 +20,20 @@ namespace {
 
 emulator::RunResult run_once(const TraceSettings& settings, trace::Recorder* recorder) {
   emulator::DecodeCase decode(settings.spec);
-  const BlackwellPlan plan = plan_blackwell(decode.problem(), settings.blocks);
-  std::vector<std::byte> workspace(workspace_of(plan).bytes);
+  const auto kernel = emulator::make_decode_kernel(decode.problem(), settings.blocks);
+  std::vector<std::byte> workspace(kernel->workspace().bytes);
   emulator::Options options;
   options.recorder = recorder;
   options.band = settings.costs == "low"    ? emulator::Band::low
                  : settings.costs == "high" ? emulator::Band::high
                                             : emulator::Band::best;
-  return run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
+  return kernel->run(decode.call(), workspace.data(), options);
 }
 
 /// What the kernel, or this build of it, does not take.
 Status refuse(const emulator::CaseSpec& spec) {
-  Status bad = check_blackwell(emulator::DecodeCase(spec).problem());
-  if (!bad.ok()) return bad;
+  Status bad = emulator::check_kernel(emulator::DecodeCase(spec).problem());
+  if (!bad.ok() || spec.kernel == Backend::hopper) return bad;
   return emulator::check_compiled({.head_dim = spec.head_dim,
                                    .score_slots = spec.score_slots,
                                    .bf16 = spec.bf16,
@@ -41,10 +42,12 @@ Status refuse(const emulator::CaseSpec& spec) {
 
 std::string problem_text(const TraceSettings& settings) {
   const emulator::CaseSpec& spec = settings.spec;
-  std::string text =
-      fmt::format("head dim {}, {}, {} request{} of {} keys, {} rows", spec.head_dim,
-                  spec.bf16 ? "bf16" : "f16", spec.kv_len.size(),
-                  spec.kv_len.size() == 1 ? "" : "s", spec.kv_len.front(), spec.group * spec.q_len);
+  std::string text = fmt::format("head dim {}, {}, {} request{} of {} keys, {} rows", spec.head_dim,
+                                 spec.e4m3   ? "e4m3"
+                                 : spec.bf16 ? "bf16"
+                                             : "f16",
+                                 spec.kv_len.size(), spec.kv_len.size() == 1 ? "" : "s",
+                                 spec.kv_len.front(), spec.group * spec.q_len);
   if (spec.kv_heads > 1) text += fmt::format(", {} KV heads", spec.kv_heads);
   if (spec.page_size > 0) text += fmt::format(", pages of {}", spec.page_size);
   if (spec.row_replicas > 1) text += fmt::format(", {} row replicas", spec.row_replicas);
@@ -135,19 +138,23 @@ Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings,
   for (const emulator::RunResult* result : {&traced, &plain}) {
     if (result->report.has_error()) return Status{DEUCE_HAZARD, "", result->report.text()};
   }
+  const bool on_hopper = spec.kernel == Backend::hopper;
+  const emulator::ChipFacts chip =
+      emulator::facts_of(on_hopper ? emulator::Chip::h200 : emulator::Chip::b200);
   trace::TraceFile file;
   file.facts = {.label = label,
-                .kernel = "blackwell",
+                .kernel = on_hopper ? "hopper" : "blackwell",
                 .problem = problem_text(settings) + fmt::format(", {} CTA{}", settings.blocks,
                                                                 settings.blocks == 1 ? "" : "s"),
-                .chip = "B200 (model)",
+                .chip = fmt::format("{} (model)", chip.name),
                 .simulated = true,
-                .clock_hz = emulator::kClockHz,
+                .clock_hz = chip.clock_hz,
                 .level = settings.level,
                 .head_dim = spec.head_dim,
                 .rows = spec.group * spec.q_len,
-                .score_slots = spec.score_slots,
-                .row_replicas = spec.row_replicas,
+                .score_slots = on_hopper ? 1 : spec.score_slots,
+                .row_replicas = on_hopper ? 1 : spec.row_replicas,
+                .kv_block = on_hopper ? hopper::kTileTokens : 128,
                 .seed = spec.seed,
                 .costs = settings.costs,
                 .cycles = traced.cycles,

@@ -21,7 +21,7 @@ struct TraceSettings {
 /// The Hopper kernel on the first device; NO_DEVICE without one. Times are measured.
 Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings);
 
-/// The Blackwell kernel on the emulator, in virtual time.
+/// The kernel of `settings.spec` on the emulator, in virtual time.
 Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings, const std::string& label);
 
 }  // namespace deuce::cli

@@ -157,20 +157,31 @@ void keep_blocks(trace::TraceFile& file, int count) {
 
 Result<ExitCode> trace(const TraceOptions& options) {
   const bool on_hopper = options.backend == "hopper";
-  if (on_hopper && (!options.compare.empty() || options.slots_given)) {
+  const bool hopper = on_hopper || options.kernel == "hopper";
+  const char* given = on_hopper ? "--backend" : "--kernel";
+  if (hopper && (!options.compare.empty() || options.slots_given)) {
     return unsupported("score_slots",
-                       "--backend hopper: the kernel has one score slot, so --compare and "
-                       "--score-slots are refused");
+                       "{} hopper: the kernel has one score slot, so --compare and --score-slots "
+                       "are refused",
+                       given);
   }
-  if (on_hopper && options.level == "full") {
-    return unsupported("level", "--backend hopper: compiled is --level edges");
+  if (hopper && options.level == "full") {
+    return unsupported("level", "{} hopper: compiled is --level edges", given);
+  }
+  if (on_hopper && options.type == "e4m3") {
+    return unsupported("type", "--backend hopper: compiled are traces of bf16");
   }
   if (!options.compare.empty() && options.slots_given) {
     return invalid("compare", "--compare and --score-slots exclude each other");
   }
   TraceSettings settings = options.settings;
   emulator::CaseSpec& spec = settings.spec;
-  spec.bf16 = options.type == "bf16";
+  spec.bf16 = options.type != "f16";
+  spec.e4m3 = options.type == "e4m3";
+  if (hopper) {
+    spec.kernel = Backend::hopper;
+    spec.score_slots = spec.row_replicas = 0;
+  }
   spec.kv_len.assign(static_cast<std::size_t>(options.batch), static_cast<int32_t>(options.kv_len));
   spec.group = options.rows;
   spec.q_len = options.q_len;
@@ -188,7 +199,8 @@ Result<ExitCode> trace(const TraceOptions& options) {
   for (const int count : slots) {
     spec.score_slots = count;
     Result<trace::TraceFile> file =
-        on_hopper ? trace_on_hopper(settings) : trace_on_emulator(settings, label_of(count));
+        on_hopper ? trace_on_hopper(settings)
+                  : trace_on_emulator(settings, hopper ? std::string("hopper") : label_of(count));
     if (!file.ok()) return file.status();
     keep_blocks(file.value(), options.ctas);
     Result<trace::Timeline> run = trace::make_timeline(file.value());
@@ -213,12 +225,15 @@ void add_trace(CLI::App& app, Action& action) {
                   "emulator (simulated) or hopper (measured); default emulator")
       ->check(CLI::IsMember({"emulator", "hopper"}))
       ->type_name("NAME");
-  command.add_option("--kernel", options->kernel, "of the emulator; default blackwell")
-      ->check(CLI::IsMember({"blackwell"}))
+  command
+      .add_option("--kernel", options->kernel,
+                  "of the emulator, blackwell or hopper; default "
+                  "blackwell")
+      ->check(CLI::IsMember({"blackwell", "hopper"}))
       ->type_name("NAME");
   integer_option(command, "--head-dim", spec.head_dim, 1, "64 or 128; default 64");
-  command.add_option("--type", options->type, "bf16 or f16; default bf16")
-      ->check(CLI::IsMember({"bf16", "f16"}))
+  command.add_option("--type", options->type, "bf16, f16, or e4m3 under bf16; default bf16")
+      ->check(CLI::IsMember({"bf16", "f16", "e4m3"}))
       ->type_name("TYPE");
   auto* slots = integer_option(command, "--score-slots", spec.score_slots, 1,
                                "S tiles in flight, 1 to 3; default 2");

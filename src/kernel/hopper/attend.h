@@ -8,6 +8,7 @@
 // the ring: warp group w always takes slots w, w + streams, ..., so it sees every lap of them.
 #pragma once
 
+#include "kernel/hopper/edges.h"
 #include "kernel/hopper/merge.h"
 #include "kernel/hopper/queries.h"
 #include "kernel/hopper/schedule.h"
@@ -68,7 +69,6 @@ class Attend {
  private:
   using Scores = typename Stream<kConfig, Machine>::Scores;
 
-  static constexpr int kMergeBarrier = 1;
   DEUCE_DEVICE void sync() { machine_.sync_named(kMergeBarrier, 32 * kConfig.attend_warps()); }
 
   /// The stream's state to shared memory, if it had a tile.

@@ -4,11 +4,34 @@
 // docs/hopper.md. The whole protocol is three barriers per ring slot.
 #pragma once
 
+#include <utility>
+
 #include "kernel/hopper/attend.h"
+#include "kernel/hopper/edges.h"
 #include "kernel/hopper/idle_rows.h"
 #include "kernel/hopper/load.h"
 
 namespace deuce::hopper {
+
+/// Slot `slot` of the barriers of row `kRow` of the edge table.
+template <Config kConfig, std::size_t kRow, class Machine>
+DEUCE_DEVICE void init_edge(Machine& machine, SharedStorage<kConfig>& shared, int slot) {
+  constexpr bool kIsBarrier = kEdges<kConfig>[kRow].kind == EdgeKind::barrier;
+  if constexpr (kIsBarrier) {
+    static_assert(kEdges<kConfig>[kRow].slots == kConfig.stages, "one loop serves all rings");
+    constexpr std::size_t kOffset = kEdges<kConfig>[kRow].offset;
+    auto* first = reinterpret_cast<Barrier*>(reinterpret_cast<unsigned char*>(&shared) + kOffset);
+    machine.init(first[slot], kArrivals<kConfig, kRow>);
+  }
+}
+
+template <Config kConfig, class Machine, std::size_t... kRow>
+DEUCE_DEVICE void init_edges(Machine& machine, SharedStorage<kConfig>& shared,
+                             std::index_sequence<kRow...>) {
+  for (int slot = 0; slot < kConfig.stages; ++slot) {
+    (init_edge<kConfig, kRow>(machine, shared, slot), ...);
+  }
+}
 
 template <Config kConfig, class Machine>
 DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
@@ -23,11 +46,7 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
   const int warp = machine.warp();
   if (warp < 2 && machine.elect()) machine.prefetch_map(warp == 0 ? params.k_map : params.v_map);
   if (warp == 0 && machine.elect()) {
-    for (int slot = 0; slot < kConfig.stages; ++slot) {
-      machine.init(shared.k_arrived[slot], 1);
-      machine.init(shared.v_arrived[slot], 1);
-      machine.init(shared.kv_released[slot], kConfig.row_groups);
-    }
+    init_edges<kConfig>(machine, shared, std::make_index_sequence<kEdges<kConfig>.size()>{});
     machine.fence_barrier_init();
   }
   if (params.starts_early != 0) machine.allow_next_grid();
@@ -35,11 +54,11 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
   machine.sync_block();
   if constexpr (Machine::kTraces) machine.trace_end({Event::prologue});
   if (warp < kConfig.load_warps()) {
-    if constexpr (kConfig.moves_registers()) machine.template shrink_registers<72>();
+    if constexpr (kConfig.moves_registers()) machine.template shrink_registers<kLoadRegisters>();
     if (warp < 2) Load<kConfig, Machine>(machine, shared, params, warp == 1).run(schedule);
     if (warp == 0) write_idle_rows<kConfig>(machine, params);
   } else {
-    if constexpr (kConfig.moves_registers()) machine.template grow_registers<216>();
+    if constexpr (kConfig.moves_registers()) machine.template grow_registers<kAttendRegisters>();
     Attend<kConfig, Machine>(machine, shared, params, warp - kConfig.load_warps()).run(schedule);
   }
   if constexpr (Machine::kTraces) machine.trace_end({Event::warp_lifetime});

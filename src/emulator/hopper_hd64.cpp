@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Hopper kernels of head dimension 64, instantiated on the emulator's machine.
+#include "emulator/hopper_variant.h"
+
+namespace deuce::emulator {
+
+std::vector<HopperVariant> hopper_variants_64() { return hopper_variants<64, false>(); }
+
+}  // namespace deuce::emulator
