@@ -36,6 +36,30 @@ inline BenchCase case_of(int batch, int length, int kv_heads, int group, int hea
   return spec;
 }
 
+/// Cases for the timing model: each of 132 CTAs has the same whole requests, so that one CTA stands
+/// for all. Neighbours belong together: the first of a pair fits the model, the second judges it.
+inline std::vector<BenchCase> predicted_cases() {
+  struct Work {
+    int head_dim, rows, page, requests, tiles;
+    bool fp8;
+  };
+  constexpr Work kWork[] = {
+      {128, 4, 0, 1, 1, false},    {128, 8, 0, 1, 4, false},    {128, 8, 0, 1, 128, false},
+      {128, 4, 16, 1, 128, false}, {128, 64, 0, 1, 128, false}, {128, 64, 64, 1, 64, false},
+      {64, 8, 0, 1, 256, false},   {64, 4, 0, 1, 16, false},    {64, 16, 16, 1, 128, false},
+      {64, 8, 64, 1, 256, false},  {128, 4, 16, 1, 128, true},  {128, 8, 0, 1, 64, true},
+      {64, 8, 0, 1, 256, true},    {64, 4, 16, 1, 128, true},   {128, 64, 0, 1, 128, true},
+      {64, 64, 64, 1, 64, true},   {128, 4, 0, 4, 8, false},    {64, 4, 0, 3, 4, false},
+      {64, 64, 16, 1, 64, false},  {64, 32, 0, 1, 128, false},
+  };
+  std::vector<BenchCase> cases;
+  for (const Work& work : kWork) {
+    cases.push_back(case_of(132 * work.requests, 64 * work.tiles, 1, work.rows, work.head_dim,
+                            work.page, true, 1, work.fp8));
+  }
+  return cases;
+}
+
 inline std::vector<BenchCase> cases_of(const std::string& set) {
   std::vector<BenchCase> cases;
   const auto wants = [&](const char* name) { return set == "all" || set == name; };
@@ -67,6 +91,7 @@ inline std::vector<BenchCase> cases_of(const std::string& set) {
       cases.push_back(case_of(8, 32768, 8, 4, 128, 16, false, q_len));
     cases.push_back(case_of(8, 32768, 8, 8, 64, 16, false, 8));
   }
+  if (set == "predicted") return predicted_cases();
   if (wants("fp8")) {
     for (int page : {0, 16, 64}) {
       cases.push_back(case_of(8, 32768, 8, 4, 128, page, true, 1, true));
