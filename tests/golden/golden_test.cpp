@@ -189,6 +189,8 @@ TEST(Check, RefusesByNameWhatTheHopperKernelLacks) {
         std::pair{"check --kernel hopper --timing --type f16",
                   "check: --type f16: --timing of hopper knows bf16 and e4m3"},
         std::pair{"check --type e4m3", "check: kv_dtype is e4m3: blackwell takes f16 or bf16"},
+        std::pair{"trace --kernel hopper --write residency",
+                  "trace: --write residency: --kernel hopper has no score slots in tensor memory"},
         std::pair{"trace --kernel hopper --compare base,pingpong",
                   "trace: --kernel hopper: the kernel has one score slot, so --compare and "
                   "--score-slots are refused"}}) {

@@ -43,9 +43,23 @@ class Emulator(support.Case):
                          "^emulator: H20: store to q, .*; replay: the same call with emulator_seed "
                          "9, row_replicas 4$")
 
+    def test_the_hopper_kernel_runs_as_well(self):
+        def floats(bits):
+            return (bits.astype(np.uint32) << 16).view(np.float32)
+
+        wanted = deuce.flash_attn_with_kvcache(**{**self.call, "backend": "reference"})
+        call = {**self.call, "backend": "emulator:hopper"}
+        for seed in (0, 5):
+            got = deuce.flash_attn_with_kvcache(**call, emulator_seed=seed)
+            np.testing.assert_allclose(floats(got), floats(wanted), rtol=2**-7, atol=2**-7)
+        answer = deuce.explain(deuce.flash_attn_with_kvcache, **call)
+        self.assertEqual(answer["kernel"]["kernel"], "hopper")
+        self.assertRefused(deuce.Unsupported, "score_slots", deuce.flash_attn_with_kvcache, **call,
+                           score_slots=2)
+
     def test_half_a_name_is_no_backend(self):
         deuce.flash_attn_with_kvcache(**{**self.call, "backend": "emulator:blackwell"})
-        for name in ("emulator:", "emulator:hopper", "cpu:", ":blackwell"):
+        for name in ("emulator:", "emulator:cpu", "cpu:", ":blackwell"):
             self.assertRefused(deuce.InvalidArgument, "backend", deuce.flash_attn_with_kvcache,
                                **{**self.call, "backend": name})
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of the Blackwell kernel on the emulator records, for every number of score slots.
+// What a run of a GPU kernel on the emulator records, for every number of score slots.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "emulator/blackwell.h"
 #include "emulator/decode_case.h"
+#include "emulator/hopper.h"
 #include "plan/blackwell_params.h"
 #include "trace/summary.h"
 
@@ -174,6 +175,33 @@ TEST_P(Recording, ATracerChangesNoTimeThatMatters) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Slots, Recording, testing::Values(1, 2, 3));
+
+TEST(HopperRecording, HasEveryTileOfEveryRole) {
+  constexpr int kTiles = 20;
+  emulator::DecodeCase decode({.kernel = Backend::hopper,
+                               .head_dim = 128,
+                               .kv_len = {kTiles * 64},
+                               .score_slots = 0,
+                               .row_replicas = 0});
+  std::vector<std::byte> workspace(emulator::hopper_workspace(decode.problem(), 1).bytes);
+  Recorder recorder(Level::edges, 1 << 16);
+  emulator::Options options;
+  options.recorder = &recorder;
+  const emulator::RunResult run =
+      emulator::run_hopper(decode.problem(), 1, decode.call(), workspace.data(), options);
+  EXPECT_FALSE(run.report.has_error()) << run.report.text();
+  TraceFile file;
+  file.facts.clock_hz = emulator::facts_of(emulator::Chip::h200).clock_hz;
+  file.slices = recorder.take();
+  const Result<Timeline> made = make_timeline(file);
+  ASSERT_TRUE(made.ok()) << made.status().sentence();
+  for (const Event event :
+       {Event::wait_K, Event::wait_V, Event::mma_issue_QK, Event::sm_compute, Event::mma_issue_PV,
+        Event::tma_issue_K, Event::tma_issue_V, Event::copy_K, Event::copy_V}) {
+    EXPECT_EQ(count(made.value(), event), kTiles) << info(event).name;
+  }
+  EXPECT_EQ(count(made.value(), Event::warp_lifetime), 5);
+}
 
 TEST(RecordingLevels, EdgesLeavesOutThePhasesInsideSoftmax) {
   const Timeline edges = record(long_case(2), 1, Level::edges).timeline;

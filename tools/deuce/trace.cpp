@@ -6,8 +6,10 @@
 
 #include "command.h"
 #include "emulator/blackwell.h"
+#include "emulator/hopper.h"
 #include "options.h"
 #include "output_file.h"
+#include "plan/hopper_shapes.h"
 #include "record_trace.h"
 #include "trace/figures.h"
 #include "trace/page.h"
@@ -63,11 +65,18 @@ std::string label_of(int slots) {
   return slots == 1 ? "base" : slots == 2 ? "ping-pong" : fmt::format("{}-slots", slots);
 }
 
+/// Figures of S/P slots, which only the Blackwell kernel has.
+bool is_of_tensor_memory(const std::string& figure) {
+  return figure == "residency" || figure == "schedule" || figure == "phases";
+}
+
 class Output {
  public:
   explicit Output(const TraceOptions& options) : options_(options) {}
 
   bool wants(const std::string& kind) const {
+    const bool hopper = options_.backend == "hopper" || options_.kernel == "hopper";
+    if (hopper && is_of_tensor_memory(kind)) return false;
     return options_.write.empty() ||
            std::find(options_.write.begin(), options_.write.end(), kind) != options_.write.end();
   }
@@ -114,6 +123,13 @@ class Output {
   }
 
   const emulator::KernelSpec* kernel_of(const trace::Facts& facts) const {
+    if (facts.kernel == "hopper") {
+      const hopper::Element element = options_.type == "e4m3"  ? hopper::Element::e4m3
+                                      : options_.type == "f16" ? hopper::Element::half
+                                                               : hopper::Element::bf16;
+      return &emulator::hopper_spec(hopper::select_shape(facts.head_dim, element, facts.rows,
+                                                         options_.settings.spec.num_splits > 0));
+    }
     return emulator::blackwell_spec({.head_dim = facts.head_dim,
                                      .score_slots = facts.score_slots,
                                      .bf16 = options_.type == "bf16",
@@ -167,6 +183,11 @@ Result<ExitCode> trace(const TraceOptions& options) {
   }
   if (hopper && options.level == "full") {
     return unsupported("level", "{} hopper: compiled is --level edges", given);
+  }
+  for (const std::string& figure : options.write) {
+    if (!hopper || !is_of_tensor_memory(figure)) continue;
+    return unsupported("write", "--write {}: {} hopper has no score slots in tensor memory", figure,
+                       given);
   }
   if (on_hopper && options.type == "e4m3") {
     return unsupported("type", "--backend hopper: compiled are traces of bf16");
