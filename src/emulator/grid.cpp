@@ -17,7 +17,9 @@ Grid::Grid(const Launch& launch, const Options& options)
       timing_{options.band, launch.kernel->chip, options.fitted} {
   result_.phases.assign(launch.kernel->edges.size(), 0);
   for (int i = 0; i < launch.blocks; ++i) {
-    blocks_.push_back(std::make_unique<Block>(*this, launch, options, i));
+    const bool runs = options.only_block < 0 || options.only_block == i;
+    blocks_.push_back(runs ? std::make_unique<Block>(*this, launch, options, i) : nullptr);
+    if (runs) running_.push_back(blocks_.back().get());
   }
 }
 
@@ -52,7 +54,7 @@ void Grid::handle(const Event& event) {
 }
 
 RunResult Grid::run() {
-  for (auto& block : blocks_) block->start();
+  for (Block* block : running_) block->start();
   while (!stopped_ && !(events_.empty() && deferred_.empty())) {
     if (++result_.steps > options_.step_limit) {
       report().mark_incomplete(fmt::format("{} steps were not enough", options_.step_limit));
@@ -69,7 +71,7 @@ RunResult Grid::run() {
 
 void Grid::end_run() {
   result_.cycles = now_;
-  for (auto& block : blocks_) {
+  for (Block* block : running_) {
     if (options_.recorder != nullptr) block->end_trace();
     block->count_phases(result_.phases);
     result_.rescales += block->rescales();
@@ -80,7 +82,7 @@ void Grid::end_run() {
   if (stopped_ || !report().incomplete_reason().empty()) return;
   std::string graph;
   std::set<std::string> edges;  // that the warps of a cycle wait on
-  for (auto& block : blocks_) {
+  for (Block* block : running_) {
     if (!block->finished()) graph += block->wait_for_graph(edges);
   }
   if (!graph.empty()) {
@@ -89,7 +91,7 @@ void Grid::end_run() {
                               replay_text(options_))});
     return;
   }
-  for (auto& block : blocks_) block->check_exit();
+  for (Block* block : running_) block->check_exit();
 }
 
 const GlobalRange* Grid::range_of(const void* address, std::size_t bytes) const {

@@ -71,7 +71,8 @@ class Grid {
   Queue events_, deferred_;  // deferred: asynchronous operations of a lazy run
   std::vector<std::unique_ptr<AsyncOp>> async_;
   std::vector<uint32_t> free_async_;
-  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<std::unique_ptr<Block>> blocks_;  // by number; nullptr: does not run
+  std::vector<Block*> running_;
   std::unordered_map<uintptr_t, Sector> sectors_;
   std::unordered_map<const void*, Clock> released_;
 };

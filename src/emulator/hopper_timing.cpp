@@ -13,28 +13,55 @@ namespace {
 
 constexpr int kShort = 48, kLong = 144;  // KV tiles of the two lengths
 
+/// The call with as many requests as a whole chip serves. They share queries, cache and results: of
+/// the grid one CTA runs, and no value is computed.
+class WholeChip {
+ public:
+  WholeChip(const DecodeCase& one, int requests)
+      : problem_(one.problem()),
+        call_(one.call()),
+        kv_len_(static_cast<std::size_t>(requests), one.call().kv_len[0]),
+        row_(kv_len_.size(), 0) {
+    problem_.max_batch = call_.batch = requests;
+    call_.kv_len = kv_len_.data();
+    call_.q_stride[0] = call_.out_stride[0] = call_.lse_stride[0] = 0;
+    call_.block_table_stride = 0;
+    if (call_.cache_row != nullptr) call_.cache_row = row_.data();
+  }
+  const Problem& problem() const { return problem_; }
+  const Call& call() const { return call_; }
+
+ private:
+  Problem problem_;
+  Call call_;
+  std::vector<int32_t> kv_len_, row_;
+};
+
 }  // namespace
 
 Result<double> predict_hopper_cycles(const HopperTimingCase& timed, Band band,
                                      const FittedCosts* fitted) {
-  CaseSpec spec{.kernel = Backend::hopper,
-                .head_dim = timed.head_dim,
-                .group = timed.rows,
-                .page_size = timed.page_size,
-                .e4m3 = timed.e4m3,
-                .score_slots = 0,
-                .row_replicas = 0};
-  spec.kv_len.assign(static_cast<std::size_t>(timed.requests), timed.tiles * hopper::kTileTokens);
-  DecodeCase decode(spec);
-  Status bad = hopper::check_problem(decode.problem());
-  if (bad.ok()) bad = hopper::check_call(decode.problem(), decode.call());
+  constexpr int kWorkers = facts_of(Chip::h200).multiprocessors;
+  const DecodeCase one({.kernel = Backend::hopper,
+                        .head_dim = timed.head_dim,
+                        .group = timed.rows,
+                        .kv_len = {timed.tiles * hopper::kTileTokens},
+                        .page_size = timed.page_size,
+                        .e4m3 = timed.e4m3,
+                        .score_slots = 0,
+                        .row_replicas = 0});
+  const WholeChip chip(one, kWorkers * timed.requests);
+  Status bad = hopper::check_problem(chip.problem());
+  if (bad.ok()) bad = hopper::check_call(chip.problem(), chip.call());
   if (!bad.ok()) return bad;
-  std::vector<std::byte> workspace(hopper_workspace(decode.problem(), 1).bytes);
+  std::vector<std::byte> workspace(hopper_workspace(chip.problem(), kWorkers).bytes);
   Options options;
   options.values = false;
+  options.only_block = kWorkers - 1;  // it looks for its work behind everybody else's
   options.band = band;
   options.fitted = fitted;
-  const RunResult run = run_hopper(decode.problem(), 1, decode.call(), workspace.data(), options);
+  const RunResult run =
+      run_hopper(chip.problem(), kWorkers, chip.call(), workspace.data(), options);
   if (run.report.has_error()) return Status{DEUCE_HAZARD, "", run.report.text()};
   return run.cycles;
 }

@@ -90,7 +90,8 @@ struct Options {
   bool strict_order = false;  // the variant of the kernel that does not rely on the pipe's order
   bool table_counts = true;   // barriers must expect what the edge table says
   int kv_slots = 0;           // the variant with that many K/V tiles; 0 = as many as fit
-  bool values = true;         // false: barriers and time only, one lane of uniform warps
+  int only_block = -1;  // for time alone: the one block that runs, which must wait for no other
+  bool values = true;   // false: barriers and time only, one lane of uniform warps
   Band band = Band::best;
   const FittedCosts* fitted = nullptr;  // entries of the timing table with other values
   OpFilter* filter = nullptr;
