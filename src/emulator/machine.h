@@ -93,7 +93,7 @@ class Machine {
     atomic(OpKind::store_release, word, value, site);
   }
 
-  bool claim_system(uint32_t* word, Site site = Site::here()) {
+  bool claim(uint32_t* word, Site site = Site::here()) {
     return atomic(OpKind::claim, word, 1, site) == 0;
   }
   void store_release_system(uint32_t* word, uint32_t value, Site site = Site::here()) {

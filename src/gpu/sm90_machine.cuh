@@ -114,7 +114,7 @@ class TracedSm90Machine {
     ptx::store_release(word, value);
   }
 
-  DEUCE_DEVICE bool claim_system(uint32_t* word) const { return ptx::claim_system(word); }
+  DEUCE_DEVICE bool claim(uint32_t* word) const { return ptx::claim(word); }
   DEUCE_DEVICE void store_release_system(uint32_t* word, uint32_t value) const {
     ptx::store_release_system(word, value);
   }

@@ -38,7 +38,7 @@ template <class Machine>
 DEUCE_DEVICE void report_fault(Machine& machine, FaultWord* word, FaultCode code,
                                const FaultRecord& record) {
   if constexpr (Machine::kTraces) machine.trace_instant({trace::Event::fault});
-  if (word == nullptr || !machine.claim_system(&word->claimed)) return;
+  if (word == nullptr || !machine.claim(&word->claimed)) return;
   machine.store_global(&word->record.request, record.request);
   machine.store_global(&word->record.column, record.column);
   machine.store_global(&word->record.value, record.value);

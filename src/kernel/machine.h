@@ -180,9 +180,9 @@ concept HopperMachine = CoreMachine<M> &&
   // Each thread. Bytes 0, 2, 1, 3 of a word; two e4m3 values as two halves, exact, NaN stays NaN.
   { machine.swap_middle_bytes(word) } -> std::same_as<uint32_t>;
   { machine.half_from_e4m3(uint16_t{}) } -> std::same_as<uint32_t>;
-  // Each thread, system scope. Sets a word from 0 to 1: true for the one thread that did. A release
-  // store that the host sees after everything this thread wrote before.
-  { machine.claim_system(global) } -> std::same_as<bool>;
+  // Each thread. Sets a word of host memory from 0 to 1: true for the one thread of the device that
+  // did. A release store that the host sees after everything this thread wrote before.
+  { machine.claim(global) } -> std::same_as<bool>;
   machine.store_release_system(global, word);
   // Warp. d += A B for a 16 x 8 x 16 tile; synchronous, registers in the PTX fragment layout.
   machine.template mma_16x8x16<Bf16>(d, a, b);
@@ -203,8 +203,8 @@ template <class M>
 concept BlackwellMachine = CoreMachine<M> &&
     requires(M machine, Barrier& barrier, uint32_t column, uint32_t& address, uint64_t descriptor,
              uint32_t (&in)[32], const uint32_t (&out)[16], const void* tile, uint32_t* global) {
-  // Each thread, system scope: as for Hopper.
-  { machine.claim_system(global) } -> std::same_as<bool>;
+  // Each thread: as for Hopper.
+  { machine.claim(global) } -> std::same_as<bool>;
   machine.store_release_system(global, column);
   // Warp. Takes `columns` (power of two, at least 32) and writes their first address by a plain
   // store: publish it by a barrier. One warp allocates, gives up the right to, and frees.

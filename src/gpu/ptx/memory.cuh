@@ -41,10 +41,11 @@ __device__ __forceinline__ void store_release(uint32_t* address, uint32_t value)
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
-// atom.acq_rel.sys.global.cas.b32 d, [a], 0, 1;  true for the thread that changed it
-__device__ __forceinline__ bool claim_system(uint32_t* address) {
+// atom.acq_rel.gpu.global.cas.b32 d, [a], 0, 1;  true for the thread that changed it. Device scope
+// although the word lies in host memory: a GPU without native host atomics has no wider one.
+__device__ __forceinline__ bool claim(uint32_t* address) {
   uint32_t old;
-  asm volatile("atom.acq_rel.sys.global.cas.b32 %0, [%1], 0, 1;"
+  asm volatile("atom.acq_rel.gpu.global.cas.b32 %0, [%1], 0, 1;"
                : "=r"(old)
                : "l"(address)
                : "memory");
