@@ -82,8 +82,11 @@ enum {
   /// as a finished run left it), so run() does not clear it. A broken promise gives wrong or
   /// unwritten rows, never a hang.
   DEUCE_FLAG_WORKSPACE_KEPT = 2,
-  /// Programmatic dependent launch: the caller promises that the kernel before ours writes no more
-  /// than q and the K and V of this step's new tokens. Needs DEUCE_FLAG_WORKSPACE_KEPT. GPU only.
+  /// Programmatic dependent launch: run() may start while the kernel before it in the stream still
+  /// runs. The caller promises that of what run() reads, kernels that may still run then write no
+  /// more than q and the K and V of each request's last q_len positions, and that no other request
+  /// reads these slots as older tokens. Lengths, tables and scales are read at once. Needs
+  /// DEUCE_FLAG_WORKSPACE_KEPT. Source: CUDA's griddepcontrol; hopper only, refused elsewhere.
   DEUCE_FLAG_PDL = 4
 };
 

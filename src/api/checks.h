@@ -40,9 +40,11 @@ inline Status check_score_factor(const char* field, float value, double factor, 
   if (softcap == 0) return {};
   const auto capped = static_cast<float>(factor / softcap);
   if (std::isfinite(capped) && std::abs(capped) >= std::numeric_limits<float>::min()) return {};
-  return invalid("softcap",
-                 "softcap is {}: {:.6g}, the factor of scores, divided by it is {:.6g} in fp32",
-                 softcap, factor, capped);
+  return invalid(
+      "softcap",
+      "softcap is {}: {:.6g}, the factor of scores, divided by it is {:.6g}: fp32 must hold "
+      "this as a normal number",
+      softcap, factor, capped);
 }
 
 /// One dimension of a tensor: how many elements `stride` apart.

@@ -51,7 +51,6 @@ void run_once(Content& content, const RunName& name, const CheckSettings& settin
   if (result.cycles == 0 && name.mode == Mode::timed) result.cycles = run.cycles;
   if (run.report.has_error()) return;
   if (!content.has_run && result.difference.empty()) {
-    decode.compute_reference();
     result.difference = decode.difference();
   }
   if (!content.equals_first_run() && result.unequal.empty()) result.unequal = name.text();

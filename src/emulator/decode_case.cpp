@@ -11,7 +11,8 @@
 
 #include "emulator/matrix.h"
 #include "kernel/numbers.h"
-#include "reference/reference_backend.h"
+#include "reference/judge.h"
+#include "reference/tolerance.h"
 
 namespace deuce::emulator {
 namespace {
@@ -19,10 +20,6 @@ namespace {
 uint16_t encode(float value, bool bf16) {
   return bf16 ? from_float<Bf16>(value).bits : from_float<Half>(value).bits;
 }
-float decode(uint16_t bits, bool bf16) {
-  return bf16 ? to_float(Bf16{bits}) : to_float(Half{bits});
-}
-
 /// The nearest value; beyond the largest, 448, that.
 uint8_t encode_e4m3(float value) {
   const auto magnitude_of = [](uint32_t bits) { return to_float(Half{kHalfFromE4m3[bits]}); };
@@ -192,51 +189,11 @@ void DecodeCase::clear_results() {
   std::fill(lse_.begin(), lse_.end(), std::nanf(""));
 }
 
-void DecodeCase::compute_reference() {
-  Problem problem = problem_;
-  problem.backend = Backend::reference;
-  problem.out_type = DType::f32;
-  problem.score_slots = problem.row_replicas = 0;
-  problem.num_splits = 0;
-  problem.split_kv_len = 0;
-  expected_.assign(out_.size(), 0);
-  expected_lse_.assign(lse_.size(), 0);
-  Call call = call_;
-  call.out = expected_.data();
-  call.lse = expected_lse_.data();
-  auto plan = reference_backend().create(problem);
-  std::vector<std::byte> workspace(plan.value()->workspace().bytes);
-  const Status status = plan.value()->run(call, workspace.data(), nullptr);
-  if (!status.ok()) expected_.clear();
-}
-
-// NaN where the reference has it. P is rounded to 16 bits (relative 2^-9 for bf16, 2^-12 for half,
-// and the polynomial's 2^-13.5), the output once more; inputs are normal, so |o| is a convex mean
-// of values of size about 1.
 std::string DecodeCase::difference() const {
-  if (expected_.size() != out_.size()) return "the reference refused the case";
-  const bool bf16 = problem_.out_type == DType::bf16;
-  const float p_error = bf16 ? 0x1p-8F : 0x1p-11F;
-  const float o_error = bf16 ? 0x1p-8F : 0x1p-11F;
-  for (std::size_t i = 0; i < out_.size(); ++i) {
-    const float got = decode(out_[i], bf16), want = expected_[i];
-    const float bound = p_error * 2 + o_error * std::fabs(want);
-    if (std::isnan(want) ? std::isnan(got) : std::fabs(got - want) <= bound) continue;
-    return fmt::format("out[{}] is {}, reference {}, bound {} (row {}, head {}, column {})", i, got,
-                       want, bound,
-                       i / static_cast<std::size_t>(problem_.num_q_heads) /
-                           static_cast<std::size_t>(problem_.head_dim_v),
-                       i / static_cast<std::size_t>(problem_.head_dim_v) %
-                           static_cast<std::size_t>(problem_.num_q_heads),
-                       i % static_cast<std::size_t>(problem_.head_dim_v));
-  }
-  for (std::size_t i = 0; i < lse_.size(); ++i) {
-    const float got = lse_[i], want = expected_lse_[i];
-    if (std::isnan(want) && std::isnan(got)) continue;
-    if (got == want || std::fabs(got - want) <= 2e-3F + 1e-5F * std::fabs(want)) continue;
-    return fmt::format("lse[{}] is {}, reference {}", i, got, want);
-  }
-  return {};
+  Problem problem = problem_;
+  problem.score_slots = problem.row_replicas = 0;
+  return reference::judge(problem, call_, reference::precision_of(problem_.backend, problem))
+      .first_failure;
 }
 
 }  // namespace deuce::emulator

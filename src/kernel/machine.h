@@ -124,8 +124,9 @@ concept CoreMachine = requires(M machine, Barrier& barrier, const TensorMap& map
   machine.fence_async();
 
   // --- programmatic dependent launch (each thread) -----------------------------------------------
-  // Blocks until the grids before this one in the stream have ended and what they wrote is visible;
-  // at once where the launch did not ask for an early start.
+  // Blocks until the grid before this one in the stream has ended and what it wrote is visible; at
+  // once where the launch did not ask for an early start. Every block of a grid that starts early
+  // must wait, or the next grid would not know that the grids before both have ended.
   machine.wait_previous_grid();
   machine.allow_next_grid();  // grids behind this one may start early, once all blocks say so
 

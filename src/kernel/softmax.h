@@ -50,9 +50,9 @@ DEUCE_DEVICE constexpr bool outgrows(float seen, float max, float scale) {
   return (seen - max) * scale > kRescaleThreshold;
 }
 
-/// Beyond this offset, in log2 units, its rounding moves every exponent of the row by 1/4 or more;
-/// beyond 2^30 the rounding alone exceeds the range of exp2. Such a row takes the difference of the
-/// scores first, which is exact for those near the maximum, and has no offset.
+/// Beyond this offset, in log2 units, its rounding moves every exponent of the row by 1/4 and more;
+/// from 2^31 on the rounding alone exceeds the range of exp2. Such a row takes the difference of
+/// the scores first, which is exact for those near the maximum, and has no offset.
 inline constexpr float kFar = 0x1p22F;
 
 DEUCE_DEVICE constexpr bool is_far(float offset) { return offset > kFar || offset < -kFar; }
@@ -63,10 +63,10 @@ DEUCE_DEVICE float log2_of(Machine& machine, float score, float scale) {
   return machine.fma(score, scale, 0.0F);
 }
 
-/// The decision behind lazy rescaling. `max` is the score whose product with the scale P, O and the
-/// row sum are relative to; `seen`, the largest so far, takes its place if it has outgrown it.
-/// Returns what O and the sum must be multiplied with: 1 when `max` was kept; 0 for the first block
-/// with a key of a piece, which has nothing to rescale.
+/// The decision behind lazy rescaling. `max` is the score that P, O and the row sum are relative
+/// to: to its rounded product with the scale, or in far rows to itself; `seen`, the largest so far,
+/// takes its place if it has outgrown it. Returns what O and the sum must be multiplied with: 1
+/// when `max` was kept; 0 for the first block with a key of a piece, which has nothing to rescale.
 template <CoreMachine Machine>
 DEUCE_DEVICE float raise_maximum(Machine& machine, float& max, float seen, float scale) {
   const float before = max;
@@ -76,7 +76,8 @@ DEUCE_DEVICE float raise_maximum(Machine& machine, float& max, float seen, float
   }
   if (!outgrows(seen, before, scale)) return 1.0F;
   max = seen;
-  return machine.exp2(log2_of(machine, before, scale) - log2_of(machine, seen, scale));
+  const float from = log2_of(machine, before, scale), to = log2_of(machine, seen, scale);
+  return machine.exp2(is_far(from) || is_far(to) ? (before - seen) * scale : from - to);
 }
 
 /// The maximum of a row as its state has it.

@@ -227,6 +227,13 @@ TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const
   return map;
 }
 
+/// Pages or rows that the maps and the kernel know: one where all requests share a row.
+int32_t pages_of(const Problem& problem, const Call& call) {
+  const bool shared = problem.page_size == 0 && call.cache_row == nullptr &&
+                      call.k_stride[0] == 0 && call.v_stride[0] == 0;
+  return shared ? std::min(call.num_pages, 1) : call.num_pages;
+}
+
 TensorMapSpec cache_map(const Problem& problem, const Call& call, const void* base,
                         const int64_t (&stride)[3], uint32_t height) {
   const auto bytes = [](int64_t elements) { return static_cast<uint64_t>(elements * 2); };
@@ -239,7 +246,7 @@ TensorMapSpec cache_map(const Problem& problem, const Call& call, const void* ba
   map.extent = {static_cast<uint64_t>(problem.head_dim_v),
                 static_cast<uint64_t>(std::max<int64_t>(slots, 1)),
                 static_cast<uint64_t>(problem.num_kv_heads),
-                static_cast<uint64_t>(std::max(call.num_pages, 1))};
+                static_cast<uint64_t>(std::max(pages_of(problem, call), 1))};
   map.stride_bytes = {bytes(stride[1]), bytes(stride[2]), bytes(stride[0]), 0};
   map.box = {blackwell::Config::kBlockColumns, height, 1, 1};
   replace_idle_strides(map);
@@ -279,7 +286,7 @@ Status fill_params(const Problem& problem, const BlackwellPlan& plan, const Call
   params.tag = call.tag;
   params.page_size = static_cast<int32_t>(
       paged ? problem.page_size : std::min<int64_t>(call.cache_slots, kMaxPosition - 1));
-  params.num_pages = call.num_pages;
+  params.num_pages = pages_of(problem, call);
   params.page_indptr = call.page_indptr;
   params.last_page_len = call.last_page_len;
   if (paged) {

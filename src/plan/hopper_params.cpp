@@ -91,6 +91,18 @@ Status check_even(const char* field, const int64_t (&stride)[3], const Extents& 
   return {};
 }
 
+/// A row or page stride of 0 shares one row among all requests; for both tensors or for none, and
+/// not for pages.
+Status check_shared_row(const Problem& problem, const Call& call) {
+  const bool k = call.k_stride[0] == 0, v = call.v_stride[0] == 0;
+  if (call.num_pages <= 1 || (k == v && !(k && problem.page_size > 0))) return {};
+  return unsupported(k ? "k_stride" : "v_stride",
+                     "{}[0] is 0 with {} {}: hopper shares a row of a contiguous cache, of K and V "
+                     "alike",
+                     k ? "k_stride" : "v_stride", call.num_pages,
+                     problem.page_size > 0 ? "pages" : "rows");
+}
+
 }  // namespace
 
 Status check_problem(const Problem& problem) {
@@ -138,6 +150,7 @@ Status check_call(const Problem& problem, const Call& call) {
   const Extents cache{{call.num_pages, slots, problem.num_kv_heads}};
   Status bad = check_stride("k_stride", call.k_stride, cache, kv_bytes);
   if (bad.ok()) bad = check_stride("v_stride", call.v_stride, cache, kv_bytes);
+  if (bad.ok()) bad = check_shared_row(problem, call);
   if (!bad.ok()) return bad;
   const bool ragged = call.cu_q_len != nullptr;
   const Extents rows{

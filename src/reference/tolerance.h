@@ -51,7 +51,7 @@ struct Precision {
 
 /// `reference` keeps everything in fp32 or better, and so does `cpu` but for problems that are bf16
 /// throughout, whose P may be bf16 where the CPU multiplies that. GPU kernels feed P to the matrix
-/// unit in the 16-bit type of the cache (bf16 for fp8 caches) and use the hardware's tanh.
+/// unit in the 16-bit type of the cache (half for fp8 caches) and use the hardware's tanh.
 constexpr Precision precision_of(Backend backend, const Problem& problem) {
   const bool bf16 = problem.q_type == DType::bf16 && problem.kv_type == DType::bf16 &&
                     problem.out_type == DType::bf16;

@@ -302,7 +302,8 @@ const Refusal kScales[] = {
        s.args.score_scale = 1e30F;
      },
      kInvalid, "softcap",
-     "softcap is 1e-10: 2.5e+29, the factor of scores, divided by it is inf in fp32"},
+     "softcap is 1e-10: 2.5e+29, the factor of scores, divided by it is inf: fp32 must hold this "
+     "as a normal number"},
     {"out_scale_infinite", Cache::table, false, [](Sample& s) { s.args.out_scale = kInfinity; },
      kInvalid, "out_scale", "out_scale is inf: it must be finite, or 0 for 1"},
     {"tree_mask", Cache::table, false,

@@ -150,14 +150,16 @@ const Refusal kRefusals[] = {
      "fp32"},
     {"softcap_that_scores_vanish_in", [](auto& c) { c.softcap = 2.3e38F; }, DEUCE_INVALID_ARGUMENT,
      "softcap",
-     "softcap is 2.3e+38: 0.25, the factor of scores, divided by it is 1.08696e-39 in fp32"},
+     "softcap is 2.3e+38: 0.25, the factor of scores, divided by it is 1.08696e-39: fp32 must hold "
+     "this as a normal number"},
     {"softcap_that_scores_overflow_in",
      [](auto& c) {
        c.softcap = 1e-38F;
        c.softmax_scale = 10;
      },
      DEUCE_INVALID_ARGUMENT, "softcap",
-     "softcap is 1e-38: 10, the factor of scores, divided by it is inf in fp32"},
+     "softcap is 1e-38: 10, the factor of scores, divided by it is inf: fp32 must hold this as a "
+     "normal number"},
     {"softcap_negative", [](auto& c) { c.softcap = -30; }, DEUCE_INVALID_ARGUMENT, "softcap",
      "softcap is -30: it must be 0 (off) or positive and finite"},
     {"softcap_nan", [](auto& c) { c.softcap = kNan; }, DEUCE_INVALID_ARGUMENT, "softcap",

@@ -20,11 +20,11 @@ inline std::string why_no_hopper() {
 }
 
 /// Skips the test without a GPU; DEUCE_REQUIRE_GPU=1 makes that a failure.
-#define DEUCE_NEEDS_HOPPER()                                                      \
-  if (const std::string why = ::deuce::test::why_no_hopper(); !why.empty()) {     \
-    if (std::getenv("DEUCE_REQUIRE_GPU") != nullptr) FAIL() << "no GPU: " << why; \
-    GTEST_SKIP() << "no GPU: " << why;                                            \
-  }                                                                               \
+#define DEUCE_NEEDS_HOPPER()                                                                 \
+  if (const std::string why = ::deuce::test::why_no_hopper(); !why.empty()) {                \
+    if (std::getenv("DEUCE_REQUIRE_GPU") != nullptr) FAIL() << "a GPU is required: " << why; \
+    GTEST_SKIP() << "no GPU: " << why;                                                       \
+  }                                                                                          \
   static_assert(true)
 
 /// Owning device array; a copy of a host array, or zeros.

@@ -223,6 +223,7 @@ deuce_decode_config GpuCase::config(int32_t backend) const {
   config.max_q_len = spec_.q_len;
   config.causal = spec_.causal ? 1 : 0;
   config.max_kv_len = std::max(1, *std::max_element(spec_.lengths.begin(), spec_.lengths.end()));
+  config.max_kv_len = std::max<int64_t>(config.max_kv_len, spec_.max_kv_len);
   config.window_left = spec_.window_left;
   config.window_right = spec_.window_right;
   config.softcap = spec_.softcap;

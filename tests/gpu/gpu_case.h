@@ -31,6 +31,7 @@ struct CaseSpec {
   float softcap = 0, softmax_scale = 0;
   std::vector<int32_t> lengths{100, 1, 0, 65, 300};
   int32_t num_splits = 0, split_kv_len = 0, sm_margin = 0;
+  int32_t max_kv_len = 0;  // of the plan; 0: the longest
 
   std::string text() const;
 };

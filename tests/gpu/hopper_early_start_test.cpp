@@ -3,6 +3,7 @@
 // when that one has ended, and gives the bits of a launch that waits for everything.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -125,9 +126,27 @@ class Step {
     EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
     std::vector<uint16_t> all = out_.to_host();
     const std::vector<float> lse = lse_.to_host();
-    const auto* bits = reinterpret_cast<const uint16_t*>(lse.data());
-    all.insert(all.end(), bits, bits + 2 * lse.size());
+    const std::size_t outputs = all.size();
+    all.resize(outputs + 2 * lse.size());
+    std::memcpy(&all[outputs], lse.data(), 4 * lse.size());
     return all;
+  }
+  void poison_results() {
+    ASSERT_EQ(cudaMemset(out_.data(), 0xff, 2 * out_.size()), cudaSuccess);
+    ASSERT_EQ(cudaMemset(lse_.data(), 0xff, 4 * lse_.size()), cudaSuccess);
+  }
+  /// The preceding kernel reads the results of the step before, as late as it writes.
+  void keep_old_results(LateCopies& copies) {
+    old_out_ = DeviceBuffer<uint16_t>(std::vector<uint16_t>(out_.size()));
+    old_lse_ = DeviceBuffer<float>(std::vector<float>(lse_.size()));
+    copies.add(out_.data(), old_out_.data(), 2 * out_.size());
+    copies.add(lse_.data(), old_lse_.data(), 4 * lse_.size());
+  }
+  bool old_results_were_poison() const {
+    const std::vector<uint16_t> out = old_out_.to_host();
+    const std::vector<float> lse = old_lse_.to_host();
+    return std::all_of(out.begin(), out.end(), [](uint16_t bits) { return bits == 0xffff; }) &&
+           std::all_of(lse.begin(), lse.end(), [](float value) { return std::isnan(value); });
   }
   cudaStream_t stream() const { return stream_; }
 
@@ -149,7 +168,8 @@ class Step {
   DeviceBuffer<uint16_t> q_, k_, v_;
   DeviceBuffer<int32_t> kv_len_;
   DeviceBuffer<uint16_t> out_;
-  DeviceBuffer<float> lse_;
+  DeviceBuffer<float> lse_, old_lse_;
+  DeviceBuffer<uint16_t> old_out_;
   DeviceBuffer<uint8_t> workspace_;
   std::vector<DeviceBuffer<uint8_t>> aside_;
   deuce_decode_plan plan_ = nullptr;
@@ -171,10 +191,13 @@ TEST(HopperEarlyStart, NewTokensOfTheKernelBeforeAreSeen) {
   Step step;
   step.plan(kEarly);
   for (int i = 0; i < 20; ++i) {
-    const LateCopies copies = step.take_away_new_tokens();
+    LateCopies copies = step.take_away_new_tokens();
+    step.poison_results();
+    step.keep_old_results(copies);
     ASSERT_EQ(launch_slow_writer(copies, 10'000 * (i % 5), step.stream()), cudaSuccess);
     step.decode();
     ASSERT_EQ(step.results(), wanted) << "run " << i;
+    ASSERT_TRUE(step.old_results_were_poison()) << "run " << i << ": written before the wait";
   }
 }
 

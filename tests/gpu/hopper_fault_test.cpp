@@ -80,12 +80,21 @@ std::vector<int32_t> with(std::vector<int32_t> values, std::size_t index, int32_
 
 TEST(HopperFault, LengthsOutsideTheTable) {
   DEUCE_NEEDS_HOPPER();
-  constexpr int kCapacity = (32 + 2) * 16;  // of the table: 500 keys take 32 columns, two are spare
   for (const int32_t length : {-1, -2'000'000'000, 501, 2'000'000'000}) {
     const DeviceBuffer<int32_t> lengths(with(kLengths, kFaulty, length));
     expect_fault(paged_spec(), [&](deuce_decode_args& args) { args.kv_len = lengths.data(); },
-                 {DEUCE_FAULT_KV_LEN, -1, length, 0, std::min(500, kCapacity)});
+                 {DEUCE_FAULT_KV_LEN, -1, length, 0, 500});
   }
+  // The plan allows more than the table holds: 500 keys take 32 columns of 16, here all there are.
+  CaseSpec spec = paged_spec();
+  spec.max_kv_len = 4000;
+  const DeviceBuffer<int32_t> lengths(with(kLengths, kFaulty, 513));
+  expect_fault(spec,
+               [&](deuce_decode_args& args) {
+                 args.kv_len = lengths.data();
+                 args.block_table_columns = 32;
+               },
+               {DEUCE_FAULT_KV_LEN, -1, 513, 0, 512});
 }
 
 TEST(HopperFault, PageIdsOutsideThePool) {

@@ -46,6 +46,9 @@ TEST(HopperCall, RefusesWhatNoTensorMapHolds) {
         Refusal{[](Decode& d) { d.call.v_stride[1] = 260; },
                 "v_stride[1] is 260 elements: hopper takes multiples of 16 bytes from 0 to 2^40 - "
                 "16"},
+        Refusal{[](Decode& d) { d.call.k_stride[0] = 0; },
+                "k_stride[0] is 0 with 2 rows: hopper shares a row of a contiguous cache, of K and "
+                "V alike"},
         Refusal{[](Decode& d) { d.call.q_stride[2] = 129; },
                 "q_stride[2] is 129 elements: hopper takes even strides"},
         Refusal{[](Decode& d) { d.call.cache_slots = (int64_t{1} << 32) + 1; },

@@ -15,7 +15,7 @@ class Backends : public ::testing::TestWithParam<Subject> {
   void SetUp() override {
     const std::string why = subject().why_missing == nullptr ? "" : subject().why_missing();
     if (why.empty()) return;
-    if (std::getenv("DEUCE_REQUIRE_GPU") != nullptr) FAIL() << "no GPU: " << why;
+    if (std::getenv("DEUCE_REQUIRE_GPU") != nullptr) FAIL() << "a GPU is required: " << why;
     GTEST_SKIP() << "no GPU: " << why;
   }
   const Subject& subject() const { return GetParam(); }

@@ -144,6 +144,11 @@ void fill(const Tensors& tensors, const Placement& at, bool token_scales) {
   }
 }
 
+/// GPU kernels have none.
+bool has_token_scales(const Subject& subject, const Placement& at) {
+  return at.kv_dtype == DEUCE_E4M3 && subject.device == nullptr;
+}
+
 deuce_decode_config config_of(const Subject& subject, const Placement& at, int32_t out_dtype) {
   deuce_decode_config config;
   deuce_decode_config_init(&config);
@@ -191,6 +196,13 @@ deuce_decode_args args_of(const Tensors& tensors, const Placement& at, bool toke
   return args;
 }
 
+struct Release {
+  DeviceMemory* device;
+  ~Release() {
+    if (device != nullptr) device->release_all();
+  }
+};
+
 /// Output and LSE bits by logical place, or nothing when the subject refuses.
 std::vector<uint32_t> run_placed(const Subject& subject, const Placement& at) {
   // fp32 shows most, but a kernel that writes the type of q only must not escape for that.
@@ -210,6 +222,7 @@ std::vector<uint32_t> run_placed(const Subject& subject, const Placement& at) {
   }
   if (subject.mutate) subject.mutate(config, args);
   deuce_decode_plan plan = nullptr;
+  const Release release{subject.device};
   if (deuce_decode_plan_create(&config, &plan) == DEUCE_UNSUPPORTED) return {};
   std::size_t bytes = 0, control = 0;
   deuce_decode_workspace_size(&config, &bytes, &control);
@@ -233,13 +246,12 @@ std::vector<uint32_t> run_placed(const Subject& subject, const Placement& at) {
     }
   }
   deuce_decode_plan_destroy(plan);
-  if (subject.device != nullptr) subject.device->release_all();
   return bits;
 }
 
 /// Every way to pass 2^31 and 2^32, in elements and in bytes. Witnesses: flashinfer-ai/flashinfer
 /// #3130, vllm-project/vllm#50427, Dao-AILab/flash-attention#772, vllm-xpu-kernels PR#445.
-std::map<std::string, Placement> placements(int32_t kv_dtype) {
+std::map<std::string, Placement> placements(int32_t kv_dtype, bool token_scales) {
   std::map<std::string, Placement> list;
   const auto add = [&](const std::string& name, auto change) {
     Placement placement;
@@ -268,8 +280,10 @@ std::map<std::string, Placement> placements(int32_t kv_dtype) {
     add("lse request stride " + text, [=](Placement& p) { p.lse[0] = stride; });
     add("lse head stride " + text, [=](Placement& p) { p.lse[2] = stride; });
     add("table stride " + text, [=](Placement& p) { p.table = stride; });
-    add("k scale page stride " + text, [=](Placement& p) { p.k_scale[0] = stride; });
-    add("v scale head stride " + text, [=](Placement& p) { p.v_scale[2] = stride; });
+    if (token_scales) {
+      add("k scale page stride " + text, [=](Placement& p) { p.k_scale[0] = stride; });
+      add("v scale head stride " + text, [=](Placement& p) { p.v_scale[2] = stride; });
+    }
     add("k descale stride " + text, [=](Placement& p) { p.k_descale[0] = stride; });
   }
   add("packed token offset", [](Placement& p) {
@@ -287,7 +301,8 @@ TEST_P(Large, PlacementBeyond31And32BitsChangesNoBit) {
     dense.kv_dtype = kv_dtype;
     const std::vector<uint32_t> expected = run_placed(subject(), dense);
     if (expected.empty()) continue;
-    for (const auto& [name, placement] : placements(kv_dtype)) {
+    const bool token_scales = has_token_scales(subject(), dense);
+    for (const auto& [name, placement] : placements(kv_dtype, token_scales)) {
       ASSERT_EQ(run_placed(subject(), placement), expected) << name;
     }
   }

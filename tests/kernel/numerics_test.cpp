@@ -100,7 +100,8 @@ TEST_P(Numerics, NeighboursOfAHugeScoreAreToldApart) {
           return size < 0 ? -magnitude : magnitude;
         };
         const int64_t length = 384;
-        const Case far = scored_case(type, {length}, size, unit);
+        Case far = scored_case(type, {length}, size, unit);
+        far.num_splits = shape == 2 ? 0 : 1;  // one worker for all tiles
         const auto outcome = run_or_refuse(subject(), far);
         if (!outcome) break;
         const int64_t first = shape == 0 ? length - 3 : 0, last = shape == 1 ? 3 : length;
@@ -122,13 +123,16 @@ TEST_P(Numerics, NeighboursOfAHugeScoreAreToldApart) {
   }
 }
 
-// The maximum of a row moves from near zero to far from it while tiles pass.
+// The maximum of a row moves from near zero to far from it while tiles pass; in one piece too, so
+// that one worker carries it through all of them.
 TEST_P(Numerics, ScoresThatGrowFromNothingToHugeEndAtTheLast) {
   for (const int32_t type : kTypes) {
-    for (const int64_t length : {129, 500, 1000}) {
-      const Case growing = scored_case(type, {length}, 1e20F, [=](int64_t position) {
+    for (const auto& [length, num_splits] :
+         {std::pair{129, 0}, {500, 0}, {1000, 0}, {1000, 1}, {1000, 3}, {5000, 1}}) {
+      Case growing = scored_case(type, {length}, 1e20F, [length = length](int64_t position) {
         return std::exp2(static_cast<float>((position - length + 1) / 8));
       });
+      growing.num_splits = num_splits;
       const auto outcome = run_or_refuse(subject(), growing);
       if (!outcome) break;
       const Instance source(growing);
@@ -139,6 +143,7 @@ TEST_P(Numerics, ScoresThatGrowFromNothingToHugeEndAtTheLast) {
       }
       const std::vector<double> out = output_values(growing, *outcome);
       for (int c = 0; c < kDim; ++c) ASSERT_NEAR(out[c], mean[c], 0x1p-8 * magnitude[c]) << length;
+      EXPECT_NEAR(lse_values(*outcome)[0] / 1e20, 1, 1e-6) << length;
     }
   }
 }

@@ -120,7 +120,6 @@ class Hopper : public testing::TestWithParam<NamedCase> {};
 TEST_P(Hopper, MatchesTheReferenceAndItselfUnderEverySchedule) {
   const NamedCase& param = GetParam();
   DecodeCase decode(param.spec);
-  decode.compute_reference();
   std::vector<uint16_t> out;
   std::vector<float> lse;
   for (const RunName& name : emulator::runs(9, 7)) {

@@ -56,6 +56,7 @@ Status measure(const FigureOptions& options, Device& device, FigureData& data) {
         std::fflush(stdout);
       });
   if (!status.ok() && run.points.empty()) return status;
+  data.wrong = run.wrong();
   const std::string name = name_of_figure(options.figure) + ".json";
   Status saved =
       save_in(options.out, name, bench_json(machine, options.settings, run.points, interrupted()));
@@ -124,6 +125,7 @@ Result<ExitCode> draw(const FigureOptions& options) {
   const std::string name = name_of_figure(options.figure) + ".svg";
   if (Status status = save_in(options.out, name, figure_svg(data)); !status.ok()) return status;
   fmt::print("\n{}/{}\n", options.out, name);
+  if (data.wrong) return ExitCode::check_failed;
   return interrupted() ? ExitCode::interrupted : ExitCode::ok;
 }
 

@@ -18,6 +18,7 @@ struct FigureData {
   std::vector<ModelLayer> model;
   std::optional<ResultFile> measured;
   std::string absent;  // why nothing was measured
+  bool wrong = false;  // a measured result lay outside the tolerance
 };
 
 /// The measured point of a layer, or nullptr.

@@ -124,7 +124,8 @@ class Load {
   /// Page of the pool, or one past its end for rows that must arrive as zeros.
   DEUCE_DEVICE int32_t page_id(int32_t request, int32_t page) {
     if (page < 0) return params_.num_pages;
-    if (params_.page_ids == nullptr) return request;
+    // Without ids a request has a row of its own, or all share the one that there is.
+    if (params_.page_ids == nullptr) return request < params_.num_pages ? request : 0;
     const int64_t first = params_.page_indptr != nullptr
                               ? machine_.load_constant(params_.page_indptr + request)
                               : request * params_.page_ids_stride;

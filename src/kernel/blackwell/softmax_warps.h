@@ -52,9 +52,10 @@ class SoftmaxWarps {
   static constexpr int kChains = 4;  // of additions, so that none waits for the one before
   // Dependent steps that ptxas 13.0 left exposed in the loop for sm_100f (its stall counts over the
   // latency of a step): addresses and loop control, the end of the row maximum, the decision on it,
-  // the ends of the exponentials, and of the row sum.
-  static constexpr int kLoopSteps = 14, kMaximumSteps = 8, kDecisionSteps = 13,
-                       kExponentialSteps = 14, kSumSteps = 3;
+  // and the end of the row sum. Exponentials leave none at head dim 64; at 128 most of the last
+  // quarter's stand before the stores of the third.
+  static constexpr int kLoopSteps = 14, kMaximumSteps = 8, kDecisionSteps = 18, kSumSteps = 3;
+  static constexpr int kExponentialSteps = kConfig.head_dim == 128 ? 53 : 0;
 
   /// First fragment of the block that this thread attends to.
   DEUCE_DEVICE int first_fragment() const {

@@ -177,7 +177,7 @@ class Attend {
   const TileLayout<kConfig> layout_;
   Visible visible_;
   bool live_ = true;  // some row of this warp's group is real; else it only gives tiles back
-  float scale_[2];
+  float scale_[2] = {1, 1};
 };
 
 }  // namespace deuce::hopper

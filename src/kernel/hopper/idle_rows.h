@@ -66,8 +66,7 @@ DEUCE_DEVICE void report_request(Machine& machine, const Params& params, int32_t
 /// Warp. All rows of this worker's share of the requests that have no tile.
 template <Config kConfig, class Machine>
 DEUCE_DEVICE void write_idle_rows(Machine& machine, const Params& params) {
-  // The warp that every CTA has: a grid that ended before the one before it would let its successor
-  // overtake both.
+  // The kernel before may still read what these rows overwrite.
   if (params.starts_early != 0) machine.wait_previous_grid();
   const int32_t worker = machine.block();
   const int32_t share = params.by_workers.quotient(params.batch);

@@ -29,8 +29,7 @@ struct alignas(64) Params {
   const int32_t *kv_len = nullptr, *kv_start = nullptr,
                 *cu_q_len = nullptr;  // [batch], [batch + 1]
 
-  // The launch may start before the kernel before it has ended, which writes no more than q and the
-  // keys and values of the request's last q_len positions (DEUCE_FLAG_PDL).
+  // The launch may start before the kernel before it has ended (DEUCE_FLAG_PDL in deuce.h).
   int32_t starts_early = 0;
 
   // --- cache ---

@@ -108,7 +108,10 @@ DEUCE_DEVICE void load_queries(Machine& machine, const Params& params, const Pie
   if constexpr (kConfig.element == Element::e4m3) {
     if (params.q_is_bf16 != 0) {
       DEUCE_UNROLL
-      for (int i = 0; i < 2; ++i) scale[i] *= halve_row<kConfig>(machine, q, i);
+      for (int i = 0; i < 2; ++i) {
+        // Not 0, which would make rows with keys pass for rows without.
+        scale[i] = fmaxf(scale[i] * halve_row<kConfig>(machine, q, i), 0x1p-126f);
+      }
     }
   }
 }

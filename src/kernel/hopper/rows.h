@@ -13,8 +13,6 @@
 
 namespace deuce::hopper {
 
-inline constexpr float kLn2 = 0.6931471805599453f;
-
 DEUCE_DEVICE Word4 words_of(const float (&o)[4]) {
   return {std::bit_cast<uint32_t>(o[0]), std::bit_cast<uint32_t>(o[1]),
           std::bit_cast<uint32_t>(o[2]), std::bit_cast<uint32_t>(o[3])};
