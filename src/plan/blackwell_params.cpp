@@ -8,13 +8,13 @@
 #include "kernel/combine.h"
 #include "plan/limits.h"
 #include "plan/names.h"
+#include "plan/tensor_steps.h"
 
 namespace deuce {
 namespace {
 
 constexpr int64_t kMaxPosition = int64_t{1} << 31;
 constexpr int64_t kMaxStride = int64_t{1} << 39;  // elements: tensor maps hold 2^40 bytes
-constexpr int64_t kMaxExtent = int64_t{1} << 32;  // of a dimension of a tensor map
 
 Status check_shape(const Problem& problem) {
   if (problem.head_dim_qk != problem.head_dim_v ||
@@ -86,11 +86,6 @@ Status check_blackwell(const Problem& problem) {
 }
 
 namespace {
-
-/// How many steps each axis of a tensor takes: a stride that is never stepped over may be anything.
-struct Extents {
-  int64_t count[3];
-};
 
 Status check_rows(const char* field, const void* base, const int64_t (&stride)[3],
                   const Extents& extents) {
@@ -198,13 +193,6 @@ WorkspaceNeed workspace_of(const BlackwellPlan& plan) {
 
 namespace {
 
-/// The stride of a dimension of one element is never stepped over, but must be legal.
-void replace_idle_strides(TensorMapSpec& map) {
-  for (int d = 1; d < map.rank; ++d) {
-    if (map.extent[d] == 1) map.stride_bytes[d - 1] = 16;
-  }
-}
-
 TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const Call& call) {
   const bool ragged = call.cu_q_len != nullptr;
   const auto bytes = [](int64_t elements) { return static_cast<uint64_t>(elements * 2); };
@@ -223,7 +211,7 @@ TensorMapSpec query_map(const Problem& problem, const BlackwellPlan& plan, const
                       bytes(ragged ? 0 : call.q_stride[0])};
   map.box = {blackwell::Config::kBlockColumns, static_cast<uint32_t>(problem.group),
              static_cast<uint32_t>(ragged ? 1 : plan.query_tokens), 1, 1};
-  replace_idle_strides(map);
+  replace_idle_strides(map, 16);
   return map;
 }
 
@@ -249,7 +237,7 @@ TensorMapSpec cache_map(const Problem& problem, const Call& call, const void* ba
                 static_cast<uint64_t>(std::max(pages_of(problem, call), 1))};
   map.stride_bytes = {bytes(stride[1]), bytes(stride[2]), bytes(stride[0]), 0};
   map.box = {blackwell::Config::kBlockColumns, height, 1, 1};
-  replace_idle_strides(map);
+  replace_idle_strides(map, 16);
   return map;
 }
 

@@ -10,12 +10,13 @@
 #include "plan/hopper_shapes.h"
 #include "plan/limits.h"
 #include "plan/names.h"
+#include "plan/tensor_steps.h"
 
 namespace deuce::hopper {
 namespace {
 
 constexpr int64_t kMaxKeys = int64_t{1} << 29;  // positions and windows then add up in 32 bits
-constexpr int64_t kMaxStrideBytes = int64_t{1} << 40, kMaxExtent = int64_t{1} << 32;  // of maps
+constexpr int64_t kMaxStrideBytes = int64_t{1} << 40;  // of tensor maps
 constexpr double kLog2OfE = 1.4426950408889634;
 
 OutElement out_element(DType type) {
@@ -54,11 +55,6 @@ Status check_modes(const Problem& problem) {
   }
   return {};
 }
-
-/// Steps along each axis of a tensor: a stride that is never stepped over may be anything.
-struct Extents {
-  int64_t count[3];
-};
 
 Status check_stride(const char* field, const int64_t (&stride)[3], const Extents& extents,
                     int64_t element_bytes) {
@@ -225,10 +221,7 @@ TensorMapSpec map_spec(const Config& shape, const Problem& problem, const Call& 
                        static_cast<uint64_t>(stride[2]) * bytes,
                        static_cast<uint64_t>(stride[0]) * bytes};
   if (stride[0] == 0) spec.extent[4] = 1;
-  // A dimension of one element is never stepped over, but its stride must still be legal.
-  for (int d = 1; d < 5; ++d) {
-    if (spec.extent[d] == 1) spec.stride_bytes[d - 1] = span;
-  }
+  replace_idle_strides(spec, span);
   spec.box = {static_cast<uint32_t>(span / bytes), static_cast<uint32_t>(box_rows),
               static_cast<uint32_t>(box_rows >= 8 ? shape.halves() : 1), 1, 1};
   return spec;

@@ -148,10 +148,7 @@ TEST_P(HopperMutants, EveryInvertedParityIsCaught) {
   std::vector<Mutant> mutants;
   for (const Edge& edge : edges_with(EdgeKind::barrier)) {
     mutants.push_back({fmt::format("{} is waited for by the wrong parity", edge.name),
-                       [name = edge.name](Op& op, const OpContext&, const Where& where) {
-                         if (op.kind == OpKind::wait && where.is(name)) op.index += 1;
-                         return true;
-                       },
+                       wait_for_other_parity(edge.name),
                        {{"H6", std::string(edge.name)}, {"deadlock", std::string(edge.name)}}});
   }
   expect_caught(mutants);
@@ -168,13 +165,7 @@ TEST_P(HopperMutants, EveryWaitOnTheNeighbouringSlotIsCaught) {
     std::vector<Expected> any = right.at(name);
     for (const char* check : {"H6", "H7", "deadlock"}) any.push_back({check, name});
     mutants.push_back({fmt::format("{} is waited for on the next slot", edge.name),
-                       [name, slots = edge.slots](Op& op, const OpContext&, const Where& where) {
-                         if (op.kind == OpKind::wait && where.is(name)) {
-                           op.barrier += where.slot + 1 < slots ? 1 : 1 - slots;
-                         }
-                         return true;
-                       },
-                       any});
+                       wait_for_next_slot(edge), any});
   }
   expect_caught(mutants);
 }
@@ -184,24 +175,11 @@ TEST_P(HopperMutants, WrongByteCountsAreCaught) {
   for (const char* name : {"k_arrived", "v_arrived"}) {
     for (const int change : {-16, 16, 16384}) {
       mutants.push_back({fmt::format("{} announces {:+} bytes", name, change),
-                         [name, change](Op& op, const OpContext&, const Where& where) {
-                           if (op.kind == OpKind::arrive_expect && where.is(name)) {
-                             op.bytes += static_cast<uint32_t>(change);
-                           }
-                           return true;
-                         },
+                         announce_bytes(name, change),
                          {{"deadlock", name}}});
     }
   }
   expect_caught(mutants);
-}
-
-bool is_in(const Op& op, std::string_view file) {
-  return std::string_view(op.site.file).find(file) != std::string_view::npos;
-}
-
-Spoil drop(OpKind kind) {
-  return [kind](const Op& op, const OpContext&, const Where&) { return op.kind != kind; };
 }
 
 TEST_P(HopperMutants, PlantedFaultsAreCaught) {

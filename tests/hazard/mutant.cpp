@@ -95,6 +95,43 @@ bool is_arrival(const Op& op) {
   return op.kind == OpKind::arrive || op.kind == OpKind::commit ||
          op.kind == OpKind::arrive_expect || op.kind == OpKind::arrive_named;
 }
+bool is_in(const Op& op, std::string_view file) {
+  return std::string_view(op.site.file).find(file) != std::string_view::npos;
+}
+
+Spoil drop(OpKind kind) {
+  return [kind](const Op& op, const OpContext&, const Where&) { return op.kind != kind; };
+}
+
+Spoil drop(OpKind kind, Role role) {
+  return [kind, role](const Op& op, const OpContext& context, const Where&) {
+    return !(op.kind == kind && context.role == role);
+  };
+}
+
+Spoil wait_for_other_parity(std::string_view edge) {
+  return [edge](Op& op, const OpContext&, const Where& where) {
+    if (op.kind == OpKind::wait && where.is(edge)) op.index += 1;
+    return true;
+  };
+}
+
+Spoil wait_for_next_slot(const Edge& edge) {
+  return [name = edge.name, slots = edge.slots](Op& op, const OpContext&, const Where& where) {
+    if (op.kind == OpKind::wait && where.is(name)) {
+      op.barrier += where.slot + 1 < slots ? 1 : 1 - slots;
+    }
+    return true;
+  };
+}
+
+Spoil announce_bytes(std::string_view edge, int change) {
+  return [edge, change](Op& op, const OpContext&, const Where& where) {
+    if (op.kind == OpKind::arrive_expect && where.is(edge))
+      op.bytes += static_cast<uint32_t>(change);
+    return true;
+  };
+}
 
 std::string survivors(const Mutant& mutant) {
   emulator::DecodeCase decode(mutant.kernel == Backend::hopper ? hopper_stimulus(mutant.rows)

@@ -59,6 +59,14 @@ emulator::RunResult run_mutant(emulator::DecodeCase& decode, emulator::Mode mode
 
 bool is_wait(const emulator::Op& op);
 bool is_arrival(const emulator::Op& op);
+bool is_in(const emulator::Op& op, std::string_view file);  // its source line
+
+// What mutants of both kernels do.
+Spoil drop(emulator::OpKind kind);
+Spoil drop(emulator::OpKind kind, Role role);
+Spoil wait_for_other_parity(std::string_view edge);
+Spoil wait_for_next_slot(const Edge& edge);
+Spoil announce_bytes(std::string_view edge, int change);
 
 /// One line a mode that did not end with the right finding; empty when all did.
 std::string survivors(const Mutant& mutant);

@@ -177,10 +177,7 @@ TEST_P(Mutants, EveryInvertedParityIsCaught) {
   std::vector<Mutant> mutants;
   for (const Edge& edge : edges_with(EdgeKind::barrier)) {
     mutants.push_back({fmt::format("{} is waited for by the wrong parity", edge.name),
-                       [name = edge.name](Op& op, const OpContext&, const Where& where) {
-                         if (op.kind == OpKind::wait && where.is(name)) op.index += 1;
-                         return true;
-                       },
+                       wait_for_other_parity(edge.name),
                        {{"H6", std::string(edge.name)}, {"deadlock", std::string(edge.name)}}});
   }
   expect_caught(mutants);
@@ -195,13 +192,7 @@ TEST_P(Mutants, EveryWaitOnTheNeighbouringSlotIsCaught) {
     if (name == "q_arrived") right = {{"H1", "Q tile"}};
     if (name == "kv_arrived") right = {{"H1", "K/V tile"}};
     mutants.push_back({fmt::format("{} is waited for on the next slot", edge.name),
-                       [name, slots = edge.slots](Op& op, const OpContext&, const Where& where) {
-                         if (op.kind == OpKind::wait && where.is(name)) {
-                           op.barrier += where.slot + 1 < slots ? 1 : 1 - slots;
-                         }
-                         return true;
-                       },
-                       right});
+                       wait_for_next_slot(edge), right});
   }
   expect_caught(mutants);
 }
@@ -211,29 +202,11 @@ TEST_P(Mutants, WrongByteCountsAreCaught) {
   for (const char* name : {"q_arrived", "kv_arrived"}) {
     for (const int change : {-16, 16, 4096}) {
       mutants.push_back({fmt::format("{} announces {:+} bytes", name, change),
-                         [name, change](Op& op, const OpContext&, const Where& where) {
-                           if (op.kind == OpKind::arrive_expect && where.is(name)) {
-                             op.bytes += static_cast<uint32_t>(change);
-                           }
-                           return true;
-                         },
+                         announce_bytes(name, change),
                          {{"deadlock", name}}});
     }
   }
   expect_caught(mutants);
-}
-
-Spoil drop(OpKind kind, Role role) {
-  return [kind, role](const Op& op, const OpContext& context, const Where&) {
-    return !(op.kind == kind && context.role == role);
-  };
-}
-Spoil drop(OpKind kind) {
-  return [kind](const Op& op, const OpContext&, const Where&) { return op.kind != kind; };
-}
-
-bool is_in(const Op& op, std::string_view file) {
-  return std::string_view(op.site.file).find(file) != std::string_view::npos;
 }
 
 /// The mma warp starts its parity anew with every piece.

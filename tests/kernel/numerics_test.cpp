@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // P14 and P15: any finite score is legal, errors do not grow with length or position, and every
 // value of every number format is itself.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -49,6 +51,22 @@ std::vector<double> v_row(const Case& from, const Instance& source, int64_t key)
     values[c] = reference::decode(bits, reference::number_format(DType{from.kv_dtype}));
   }
   return values;
+}
+
+/// The keys first .. last - 1 share the weight, all others have none.
+void expect_mean(const Case& from, const Outcome& outcome, int64_t first, int64_t last) {
+  const Instance source(from);
+  const auto count = static_cast<double>(last - first);
+  std::vector<double> mean(kDim, 0), magnitude(kDim, 0);
+  for (int64_t key = first; key < last; ++key) {
+    const std::vector<double> v = v_row(from, source, key);
+    for (int c = 0; c < kDim; ++c) {
+      mean[c] += v[c] / count;
+      magnitude[c] += std::fabs(v[c]) / count;
+    }
+  }
+  const std::vector<double> out = output_values(from, outcome);
+  for (int c = 0; c < kDim; ++c) ASSERT_NEAR(out[c], mean[c], 0x1p-8 * magnitude[c]) << c;
 }
 
 class Numerics : public Backends {};
@@ -105,19 +123,8 @@ TEST_P(Numerics, NeighboursOfAHugeScoreAreToldApart) {
         const auto outcome = run_or_refuse(subject(), far);
         if (!outcome) break;
         const int64_t first = shape == 0 ? length - 3 : 0, last = shape == 1 ? 3 : length;
-        const Instance source(far);
-        std::vector<double> mean(kDim, 0), magnitude(kDim, 0);
-        for (int64_t key = first; key < last; ++key) {
-          const std::vector<double> v = v_row(far, source, key);
-          for (int c = 0; c < kDim; ++c) {
-            mean[c] += v[c] / static_cast<double>(last - first);
-            magnitude[c] += std::fabs(v[c]) / static_cast<double>(last - first);
-          }
-        }
-        const std::vector<double> out = output_values(far, *outcome);
-        for (int c = 0; c < kDim; ++c) {
-          ASSERT_NEAR(out[c], mean[c], 0x1p-8 * magnitude[c]) << size << ", shape " << shape;
-        }
+        SCOPED_TRACE(fmt::format("size {}, shape {}", size, shape));
+        expect_mean(far, *outcome, first, last);
       }
     }
   }
@@ -135,14 +142,7 @@ TEST_P(Numerics, ScoresThatGrowFromNothingToHugeEndAtTheLast) {
       growing.num_splits = num_splits;
       const auto outcome = run_or_refuse(subject(), growing);
       if (!outcome) break;
-      const Instance source(growing);
-      std::vector<double> mean(kDim, 0), magnitude(kDim, 0);
-      for (int64_t key = length - 8; key < length; ++key) {
-        const std::vector<double> v = v_row(growing, source, key);
-        for (int c = 0; c < kDim; ++c) mean[c] += v[c] / 8, magnitude[c] += std::fabs(v[c]) / 8;
-      }
-      const std::vector<double> out = output_values(growing, *outcome);
-      for (int c = 0; c < kDim; ++c) ASSERT_NEAR(out[c], mean[c], 0x1p-8 * magnitude[c]) << length;
+      expect_mean(growing, *outcome, length - 8, length);
       EXPECT_NEAR(lse_values(*outcome)[0] / 1e20, 1, 1e-6) << length;
     }
   }

@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <ostream>
 
 #include "emulator/blackwell.h"
 #include "emulator/decode_case.h"
+#include "schedule/named_case.h"
 
 namespace deuce {
 namespace {
 
-using emulator::CaseSpec;
 using emulator::DecodeCase;
 using emulator::Mode;
 using emulator::Options;
@@ -29,22 +28,9 @@ RunResult run_case(DecodeCase& decode, int slots, const RunName& name, int worke
   options.run = name;
   RunResult result =
       emulator::run_blackwell(decode.problem(), plan, decode.call(), workspace.data(), options);
-  for (std::size_t i = 0; i < plan.counter_bytes; ++i) {
-    if (workspace[i] != std::byte{0}) {
-      ADD_FAILURE() << "a counter was not set back to zero";
-      break;
-    }
-  }
+  expect_counters_at_zero(workspace, plan.counter_bytes);
   return result;
 }
-
-/// Name, problem and number of blocks.
-struct NamedCase {
-  const char* name;
-  CaseSpec spec;
-  int workers = 2;
-};
-void PrintTo(const NamedCase& named, std::ostream* out) { *out << named.name; }
 
 const std::vector<NamedCase>& cases() {
   static const std::vector<NamedCase> list{

@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <ostream>
 
 #include "emulator/decode_case.h"
 #include "emulator/hopper.h"
+#include "schedule/named_case.h"
 
 namespace deuce {
 namespace {
 
-using emulator::CaseSpec;
 using emulator::DecodeCase;
 using emulator::Finding;
 using emulator::Mode;
@@ -46,22 +45,9 @@ RunResult run_case(DecodeCase& decode, const RunName& name, int workers) {
   options.run = name;
   RunResult result =
       emulator::run_hopper(decode.problem(), workers, decode.call(), workspace.data(), options);
-  for (std::size_t i = 0; i < need.control_bytes; ++i) {
-    if (workspace[i] != std::byte{0}) {
-      ADD_FAILURE() << "a counter was not set back to zero";
-      break;
-    }
-  }
+  expect_counters_at_zero(workspace, need.control_bytes);
   return result;
 }
-
-/// Name, problem and number of blocks.
-struct NamedCase {
-  const char* name;
-  CaseSpec spec;
-  int workers = 2;
-};
-void PrintTo(const NamedCase& named, std::ostream* out) { *out << named.name; }
 
 const std::vector<NamedCase>& cases() {
   static const std::vector<NamedCase> list{
