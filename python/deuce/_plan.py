@@ -7,6 +7,7 @@ share one.
 """
 import ctypes
 import json
+import os
 import threading
 
 from . import errors
@@ -55,6 +56,20 @@ class _Cache:
 
 
 _cache = _Cache()
+_of_parents = []  # plans of the processes that this one was forked from; they are not ours to end
+
+
+def _begin_again():
+    """In a child of fork(): the lock may be held by a thread that is not here, and the threads of
+    the parent's plans are not either."""
+    _cache.lock = threading.Lock()
+    _of_parents.append(_cache.plans)
+    _cache.plans = {}
+    _cache.generation += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again)
 
 
 def plan_for(config):

@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -35,6 +34,20 @@ void work_on(Job& job, int participant) {
   }
 }
 
+// The pool of this process, and how many calls of fork() made the process: a pool with another
+// number has its threads in an ancestor. The mutex is held over fork(), or a child could find it
+// locked by a thread that it does not have.
+constinit std::mutex current_mutex;
+constinit std::weak_ptr<Pool> current_pool;
+constinit std::atomic<uint32_t> generation{0};
+
+[[maybe_unused]] const int watching_forks =
+    pthread_atfork([] { current_mutex.lock(); }, [] { current_mutex.unlock(); },
+                   [] {
+                     ++generation;
+                     current_mutex.unlock();
+                   });
+
 }  // namespace
 
 int usable_cpus() {
@@ -47,19 +60,19 @@ int usable_cpus() {
 }
 
 std::shared_ptr<Pool> Pool::get() {
-  static std::mutex mutex;
-  static std::weak_ptr<Pool> current;
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<Pool> pool = current.lock();
-  if (pool == nullptr || pool->process_ != getpid()) {
+  const std::lock_guard lock(current_mutex);
+  std::shared_ptr<Pool> pool = current_pool.lock();
+  if (pool == nullptr || !pool->helpers_are_here()) {
     pool = std::make_shared<Pool>(usable_cpus());
-    current = pool;
+    current_pool = pool;
   }
   return pool;
 }
 
+bool Pool::helpers_are_here() const { return generation_ == generation; }
+
 Pool::Pool(int threads)
-    : process_(getpid()), helpers_(std::make_unique<std::vector<std::thread>>()) {
+    : generation_(generation), helpers_(std::make_unique<std::vector<std::thread>>()) {
   // Signals belong to the threads of the application.
   sigset_t all, before;
   sigfillset(&all);
@@ -72,7 +85,7 @@ Pool::Pool(int threads)
 }
 
 Pool::~Pool() {
-  if (process_ != getpid()) {
+  if (!helpers_are_here()) {
     static_cast<void>(helpers_.release());
     return;
   }
@@ -83,7 +96,8 @@ Pool::~Pool() {
 }
 
 void Pool::run(Job& job) {
-  Offer* const place = job.participants > 1 && job.tasks > 1 ? offer(job) : nullptr;
+  const bool shared = job.participants > 1 && job.tasks > 1 && helpers_are_here();
+  Offer* const place = shared ? offer(job) : nullptr;
   work_on(job, 0);
   if (place != nullptr) withdraw(*place);
 }

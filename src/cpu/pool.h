@@ -5,10 +5,10 @@
 //
 // A job is a number of tasks that are claimed one by one from a counter, by the caller and by any
 // helper that is free. The caller can finish every job alone, so a helper that is late, busy with
-// another caller or, after fork(), not there at all costs time and never progress.
+// another caller or, after fork(), not there at all costs time and never progress. A child of
+// fork() offers nothing to a pool of its parent, whose state is that of a moment in its life, and
+// gets a pool of its own with its next plan.
 #pragma once
-
-#include <sys/types.h>
 
 #include <array>
 #include <atomic>
@@ -53,6 +53,7 @@ class Pool {
     std::atomic<int> visitors{0};
   };
 
+  bool helpers_are_here() const;
   void help();
   bool visit(Offer& offer);
   Offer* offer(Job& job);
@@ -61,7 +62,7 @@ class Pool {
   std::array<Offer, 16> offers_;
   alignas(64) std::atomic<uint32_t> news_{0};  // rises with every offer and at the end
   std::atomic<bool> ending_{false};
-  pid_t process_;
+  uint32_t generation_;  // of the process that started the helpers, see pool.cpp
   // Behind a pointer, so that a child of fork() can leave it alone: these threads are not its own.
   std::unique_ptr<std::vector<std::thread>> helpers_;
 };

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several threads, plans that come and go, and memory that does not grow."""
 import gc
+import multiprocessing
+import os
+import signal
+import sys
 import threading
+import traceback
 import unittest
+import warnings
 
 import deuce
 import support
@@ -106,6 +112,84 @@ class Threads(support.Case):
                 for splits in (0, 3, 7):
                     out = deuce.flash_attn_with_kvcache(q, k, v, num_splits=splits, backend=backend)
                     self.assertClose(out[0], wanted)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
+    def test_a_forked_child_computes_with_threads_of_its_own(self):
+        for backend in HOST_BACKENDS:
+            q, k, v, wanted = problem(1, 3000, heads=8)
+            deuce.flash_attn_with_kvcache(q, k, v, backend=backend)
+
+            def compute():
+                out = deuce.flash_attn_with_kvcache(q, k, v, backend=backend)
+                self.assertClose(out[0], wanted)
+                if backend == "cpu" and sys.platform == "linux":
+                    cpus = len(os.sched_getaffinity(0))
+                    self.assertEqual(len(os.listdir("/proc/self/task")), cpus)
+                deuce.clear_plans()
+                out = deuce.flash_attn_with_kvcache(q, k, v, backend=backend)
+                self.assertClose(out[0], wanted)
+
+            self.assertChildSucceeds(compute)
+            out = deuce.flash_attn_with_kvcache(q, k, v, backend=backend)  # the parent's plan
+            self.assertClose(out[0], wanted)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
+    def test_a_child_is_not_held_up_by_what_other_threads_were_doing(self):
+        q, k, v, wanted = problem(1, 300)
+        ended = threading.Event()
+
+        def work(clearing):
+            while not ended.is_set():
+                deuce.flash_attn_with_kvcache(q, k, v)
+                if clearing:
+                    deuce.clear_plans()
+
+        def compute():
+            self.assertClose(deuce.flash_attn_with_kvcache(q, k, v)[0], wanted)
+            deuce.clear_plans()
+            self.assertClose(deuce.flash_attn_with_kvcache(q, k, v)[0], wanted)
+
+        threads = [threading.Thread(target=work, args=(i == 0,)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(60):
+                self.assertChildSucceeds(compute)
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+
+    def test_a_forked_pool_of_processes_computes(self):
+        if "fork" not in multiprocessing.get_all_start_methods():
+            self.skipTest("this system has no fork")
+        inputs = [problem(seed, 100) for seed in range(6)]
+        deuce.flash_attn_with_kvcache(*inputs[0][:3])
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            results = pool.map_async(_attend_here, [tensors[:3] for tensors in inputs]).get(60)
+        for out, (*_, wanted) in zip(results, inputs):
+            self.assertClose(out[0], wanted)
+
+    def assertChildSucceeds(self, body):
+        """body() raises nothing in a forked child, within 20 s."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of threads
+            child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            status = 1
+            try:
+                body()
+                status = 0
+            except Exception:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0, "signal 14: the child did not end")
+
+
+def _attend_here(tensors):
+    return deuce.flash_attn_with_kvcache(*tensors)
 
 
 if __name__ == "__main__":
