@@ -176,7 +176,7 @@ void softmax_group(const ItemShape& shape, const Tile& tile, int head, int group
   const int rows = std::min(kGroupRows, shape.rows - group * kGroupRows);
   const TileRange* seen = tile.seen == nullptr ? nullptr : tile.seen + group * kGroupRows;
   const float* k_scale = tile.k_scale == nullptr ? nullptr : tile.k_scale + head * kTileKeys;
-  finish_scores(shape, tile, k_scale, seen, rows, scores);
+  finish_scores(shape, tile, state.factors[head], k_scale, seen, rows, scores);
   const int padded = round_up(tile.keys, kBlocks) * kGroupRows;
   GroupStats& stats = state.stats[head * shape.groups() + group];
   alignas(64) float factors[kLanes];

@@ -40,8 +40,9 @@ struct ItemShape {
   int rows = 1;   // query rows a head
   int head_dim_qk = 0, head_dim_v = 0;
   DType kv_type = DType::bf16;
-  float softcap = 0;  // natural units; 0 = off
-  bool dots = false;  // products of bf16 pairs, see uses_dots()
+  float softcap = 0;         // natural units; 0 = off
+  bool dots = false;         // products of bf16 pairs, see uses_dots()
+  bool late_factor = false;  // without dots: queries came without the factor of their scores
 
   int groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
   int tile_keys() const { return dots ? kDotTileKeys : kVectorTileKeys; }
@@ -63,7 +64,7 @@ struct ItemState {
   float* scores;      // [kScoreSlots, groups, kTileKeys * kGroupRows]
   float* expanded;    // [kTileKeys, padded head_dim_qk + padded head_dim_v]
   float* zeros;       // [kMaxLanes]; set by begin()
-  float* factors;     // [heads]: with dots, what a dot product lacks to a score
+  float* factors;     // [heads]: with dots or late_factor, what a product lacks to a score
 };
 
 /// Keys first .. last - 1 of a tile.
@@ -98,8 +99,9 @@ struct Kernels {
 
   /// Converts `count` elements to float.
   void (*convert_row)(DType type, const void* from, int count, float* to);
-  /// Puts a query row, zero from head_dim_qk on to the padded width, in its place of state.q. It
-  /// carries every factor of the scores, which then are in log2 units; natural with a softcap.
+  /// Puts a query row, zero from head_dim_qk on to the padded width, in its place of state.q. But
+  /// for late_factor it carries every factor of the scores, which then are in log2 units; natural
+  /// with a softcap.
   void (*place_query)(const ItemShape& shape, int head, int row, const float* query, float* q);
   /// With dots instead: the row as it came, bf16 without any factor; nullptr = zeros.
   void (*place_bf16_query)(const ItemShape& shape, int head, int row, const void* query, float* q);

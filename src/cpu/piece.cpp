@@ -3,6 +3,10 @@
 #include "cpu/piece.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
 
 namespace deuce::cpu {
 namespace {
@@ -22,17 +26,40 @@ void fetch_part(const Tile& tile, int part, int parts) {
   fetch_rows(tile.v_rows, tile.v_fetch_bytes);
 }
 
+/// Bounds for the types of a narrower range: f16's, whose range holds that of both fp8 types.
+constexpr float kSmallestNarrow = 0x1p-24F, kLargestNarrow = 65504;
+
+/// Magnitudes as the bits of floats, whose order is theirs.
+struct BitRange {
+  int32_t smallest = 0x7f800000, largest = 0;  // smallest: infinity, where all are 0
+};
+
+/// The range with the elements of a row, f32 or, as the upper halves of such, bf16. Written so that
+/// compilers make vectors of it: integers of the elements' size, and 0 becomes the largest by
+/// subtracting 1.
+template <class Bits>
+BitRange include(BitRange range, const std::byte* elements, int count) {
+  constexpr int kShift = 8 * (sizeof(int32_t) - sizeof(Bits));
+  constexpr Bits kMagnitude = std::numeric_limits<Bits>::max();
+  Bits smallest = kMagnitude, largest = 0;
+  for (int i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, elements + i * static_cast<int>(sizeof bits), sizeof bits);
+    const auto magnitude = static_cast<Bits>(bits & kMagnitude);
+    const auto below = static_cast<Bits>((magnitude - 1) & kMagnitude);
+    largest = largest < magnitude ? magnitude : largest;
+    smallest = smallest > below ? below : smallest;
+  }
+  const bool all_zero = largest == 0;
+  return {all_zero ? range.smallest : std::min(range.smallest, (int32_t{smallest} + 1) << kShift),
+          std::max(range.largest, int32_t{largest} << kShift)};
+}
+
 }  // namespace
 
 void PieceAttention::attend(const Piece& piece, const RequestSizes& sizes) {
   const ItemRows rows(work_, piece.item, bundle_, problem_.group);
-  item_shape_ = {.heads = bundle_.heads,
-                 .rows = rows.per_head(),
-                 .head_dim_qk = problem_.head_dim_qk,
-                 .head_dim_v = problem_.head_dim_v,
-                 .kv_type = problem_.kv_type,
-                 .softcap = problem_.softcap,
-                 .dots = uses_dots(problem_, kernels_)};
+  item_shape_ = shape_of(piece, rows);
   const KeySpan keys = keys_of(piece, sizes, rows);
   Tile first;
   locate(piece.item, keys, item_shape_.first_tile_keys(), 0, first);
@@ -45,6 +72,60 @@ void PieceAttention::attend(const Piece& piece, const RequestSizes& sizes) {
                         scratch_.partial);
     }
   }
+}
+
+/// With ways of computing that suit the numbers: dot products of bf16 pairs take what is below the
+/// normal range for 0, and a query that carries its factor may overflow where no score does. The
+/// limits are derived in docs/numerics.md.
+ItemShape PieceAttention::shape_of(const Piece& piece, const ItemRows& rows) const {
+  constexpr float kMostLost = 0x1p90F, kMostOutScale = 0x1p60F;
+  using Limits = std::numeric_limits<float>;
+  float largest_factor = 0;
+  for (int head = 0; head < bundle_.heads; ++head) {
+    scratch_.item.factors[head] = factor(piece, head);
+    largest_factor = std::max(largest_factor, std::abs(scratch_.item.factors[head]));
+  }
+  const bool may_use_dots = uses_dots(problem_, kernels_);
+  const Magnitudes q = may_use_dots || largest_factor > 1
+                           ? magnitudes(piece, rows)
+                           : Magnitudes{Limits::min(), Limits::max()};
+  const bool dots_lose_nothing = q.smallest >= Limits::min() &&
+                                 largest_factor * (1 + q.largest) <= kMostLost &&
+                                 std::abs(call_.out_scale) <= kMostOutScale;
+  const bool query_overflows = !(q.largest * largest_factor <= Limits::max());
+  return {.heads = bundle_.heads,
+          .rows = rows.per_head(),
+          .head_dim_qk = problem_.head_dim_qk,
+          .head_dim_v = problem_.head_dim_v,
+          .kv_type = problem_.kv_type,
+          .softcap = problem_.softcap,
+          .dots = may_use_dots && dots_lose_nothing,
+          .late_factor = query_overflows};
+}
+
+float PieceAttention::factor(const Piece& piece, int head) const {
+  const int64_t kv_head = int64_t{piece.item.kv_head} * bundle_.heads + head;
+  return problem_.softmax_scale * call_.score_scale * view_.q_descale(piece.item.request, kv_head) *
+         view_.k_descale(piece.item.request, kv_head) * (problem_.softcap > 0 ? 1.0F : kLog2E);
+}
+
+const std::byte* PieceAttention::query(const Piece& piece, const RowPlace& at) const {
+  return static_cast<const std::byte*>(call_.q) +
+         view_.q_offset(piece.item.request, at.token, at.head) * dtype_bytes(problem_.q_type);
+}
+
+Magnitudes PieceAttention::magnitudes(const Piece& piece, const ItemRows& rows) const {
+  const bool bf16 = problem_.q_type == DType::bf16;
+  if (!bf16 && problem_.q_type != DType::f32) return {kSmallestNarrow, kLargestNarrow};
+  BitRange range;
+  for (int head = 0; head < bundle_.heads; ++head) {
+    for (int row = 0; row < rows.per_head(); ++row) {
+      const std::byte* elements = query(piece, rows.place(head, row));
+      range = bf16 ? include<int16_t>(range, elements, problem_.head_dim_qk)
+                   : include<int32_t>(range, elements, problem_.head_dim_qk);
+    }
+  }
+  return {std::bit_cast<float>(range.smallest), std::bit_cast<float>(range.largest)};
 }
 
 /// Keys of the piece that at least one of its rows sees.
@@ -61,27 +142,16 @@ KeySpan PieceAttention::keys_of(const Piece& piece, const RequestSizes& sizes,
 void PieceAttention::place_queries(const Piece& piece, const ItemRows& rows, const Tile& first) {
   const int padded_rows = item_shape_.groups() * kGroupRows;
   for (int head = 0; head < bundle_.heads; ++head) {
-    const int64_t kv_head = int64_t{piece.item.kv_head} * bundle_.heads + head;
-    const float factor =
-        problem_.softmax_scale * call_.score_scale * view_.q_descale(piece.item.request, kv_head) *
-        view_.k_descale(piece.item.request, kv_head) * (problem_.softcap > 0 ? 1.0F : kLog2E);
-    scratch_.item.factors[head] = factor;
     for (int row = 0; row < padded_rows; ++row) {
       fetch_part(first, head * padded_rows + row, bundle_.heads * padded_rows);
-      const std::byte* query = nullptr;
-      if (row < rows.per_head()) {
-        const RowPlace at = rows.place(head, row);
-        query =
-            static_cast<const std::byte*>(call_.q) +
-            view_.q_offset(piece.item.request, at.token, at.head) * dtype_bytes(problem_.q_type);
-      }
-      place_query(head, row, query, factor);
+      const bool exists = row < rows.per_head();
+      place_query(head, row, exists ? query(piece, rows.place(head, row)) : nullptr);
     }
   }
 }
 
 /// `query` nullptr: a row of zeros.
-void PieceAttention::place_query(int head, int row, const std::byte* query, float factor) {
+void PieceAttention::place_query(int head, int row, const std::byte* query) {
   if (item_shape_.dots) {
     return kernels_.place_bf16_query(item_shape_, head, row, query, scratch_.item.q);
   }
@@ -89,6 +159,7 @@ void PieceAttention::place_query(int head, int row, const std::byte* query, floa
   std::fill_n(scratch_.query, width, 0.0F);
   if (query != nullptr) {
     kernels_.convert_row(problem_.q_type, query, problem_.head_dim_qk, scratch_.query);
+    const float factor = item_shape_.late_factor ? 1.0F : scratch_.item.factors[head];
     for (int i = 0; i < width; ++i) scratch_.query[i] *= factor;
   }
   kernels_.place_query(item_shape_, head, row, scratch_.query, scratch_.item.q);

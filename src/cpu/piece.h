@@ -46,6 +46,11 @@ class ItemRows {
   int group_, heads_, per_head_;
 };
 
+/// The smallest, but for 0, and the largest of some numbers without their signs; NaN is large.
+struct Magnitudes {
+  float smallest, largest;
+};
+
 class PieceAttention {
  public:
   PieceAttention(const Problem& problem, const Kernels& kernels, const Call& call,
@@ -62,11 +67,15 @@ class PieceAttention {
   void attend(const Piece& piece, const RequestSizes& sizes);
 
  private:
+  ItemShape shape_of(const Piece& piece, const ItemRows& rows) const;
+  float factor(const Piece& piece, int head) const;
+  const std::byte* query(const Piece& piece, const RowPlace& at) const;
+  Magnitudes magnitudes(const Piece& piece, const ItemRows& rows) const;
   KeySpan keys_of(const Piece& piece, const RequestSizes& sizes, const ItemRows& rows) const;
   void place_queries(const Piece& piece, const ItemRows& rows, const Tile& first);
   void walk_keys(const Piece& piece, const RequestSizes& sizes, const ItemRows& rows,
                  const KeySpan& keys, const Tile& first);
-  void place_query(int head, int row, const std::byte* query, float factor);
+  void place_query(int head, int row, const std::byte* query);
   void locate(const Item& item, const KeySpan& span, int most, int buffer, Tile& tile);
   void find_seen(const RequestSizes& sizes, const ItemRows& rows, int64_t first, Tile& tile);
 

@@ -24,13 +24,18 @@ HWY_INLINE Vec soft_cap(Vec x, float cap) {
   return copy_sign(mul(mul(tanh, broadcast(cap)), broadcast(kLog2E)), x);
 }
 
-/// What scores need beyond the dot product: scales of keys, the cap, -inf for keys that a row does
-/// not see and for the rest of the last vector. Most tiles need nothing.
-inline void finish_scores(const ItemShape& shape, const Tile& tile, const float* k_scale,
-                          const TileRange* seen, int rows, float* scores) {
+/// What scores need beyond the dot product: a late factor, scales of keys, the cap, -inf for keys
+/// that a row does not see and for the rest of the last vector. Most tiles need nothing.
+inline void finish_scores(const ItemShape& shape, const Tile& tile, float factor,
+                          const float* k_scale, const TileRange* seen, int rows, float* scores) {
   const int count = tile.keys * kGroupRows;
   const int padded = round_up(tile.keys, kBlocks) * kGroupRows;
-  if (k_scale != nullptr) {
+  if (shape.late_factor) {
+    for (int i = 0; i < count; ++i) {
+      const double scale = k_scale != nullptr ? k_scale[i / kGroupRows] : 1.0F;
+      scores[i] = static_cast<float>(scores[i] * (scale * factor));
+    }
+  } else if (k_scale != nullptr) {
     for (int i = 0; i < count; ++i) scores[i] *= k_scale[i / kGroupRows];
   }
   if (shape.softcap > 0) {

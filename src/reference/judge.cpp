@@ -77,6 +77,7 @@ class Judge {
                   view_.q_descale(at.request, kv_head) * view_.k_descale(at.request, kv_head));
     const double out_factor = double{call_.out_scale} * view_.v_descale(at.request, kv_head);
     RowSpread spread;
+    spread.out_factor = std::fabs(out_factor);
     if (exact.sink != kMinusInfinity) {
       spread.sink_weight = std::exp(exact.sink - exact.row_max) / exact.row_sum;
       spread.delta = 2 * kFloatRoundoff * std::fabs(exact.sink);

@@ -22,9 +22,9 @@
 //  4 sums       Products are added in tiles of at most 128 keys and the tiles one by one; a matrix
 //               unit may truncate instead of round, hence the factor 2:
 //                 2 (128 + n / 64) u sum_j w_j |v_jc|.
-//  5 the end    Normalisation and factors: 8 u |o_c|. Probabilities and factors below the normal
-//               range of fp32 may become 0: 2^-126 (1 + sum_j |v_jc|). Then one rounding to the
-//               output type.
+//  5 the end    Normalisation and factors: 8 u |o_c|. Probabilities, values and factors below the
+//               normal range of fp32 may become 0: 2^-126 (max(1, |out factor|) + sum_j |v_jc|).
+//               Then one rounding to the output type.
 //
 //  LSE: delta + 2 (128 + n / 64) u + error of log2 + 8 u |lse|, all times log2(e) in base 2.
 #pragma once
@@ -69,6 +69,7 @@ struct RowSpread {
   double keys = 0;        // n
   double max_weight = 0;  // max_j w_j
   double sink_weight = 0;
+  double out_factor = 1;  // |out_scale v_descale|
 };
 struct ColumnSpread {
   double magnitude = 0;  // sum_j w_j |v_jc|
@@ -96,7 +97,7 @@ inline double output_error(double o, const RowSpread& row, const ColumnSpread& c
   const double p = precision.p_roundoff *
                        std::min(column.magnitude, std::fabs(o) + 4 * std::sqrt(column.square)) +
                    precision.p_floor * row.max_weight * column.plain;
-  const double underflow = 0x1p-126 * (column.plain + 1);
+  const double underflow = 0x1p-126 * (column.plain + std::max(1.0, row.out_factor));
   return weights + p + sum_error(row.keys) * column.magnitude + 8 * kFloatRoundoff * std::fabs(o) +
          underflow;
 }
