@@ -29,14 +29,21 @@ def dtype_name(value, name):
     return text
 
 
+def _is_text_or_truth(value):
+    return isinstance(value, (str, bytes, bool)) or getattr(
+        getattr(value, "dtype", None), "kind", "") == "b"
+
+
 def integer(value, name, kind=ctypes.c_int32):
     """A Python int that fits in the field, or InvalidArgument."""
     bits, signed = _INTEGER_BITS[kind]
     try:
-        number = operator.index(value)
+        number = None if _is_text_or_truth(value) else operator.index(value)
     except TypeError:
+        number = None
+    if number is None:
         raise errors.InvalidArgument(f"{name} is {value!r}: an integer is needed", name,
-                                     value) from None
+                                     value)
     if not -signed * 2**bits <= number < 2**bits:
         raise errors.InvalidArgument(f"{name} is {number}: it does not fit in {bits + signed} bits",
                                      name, value)
@@ -48,7 +55,7 @@ def real(value, name):
     if hasattr(value, "shape") and value.shape != () or hasattr(value, "data_ptr"):
         raise errors.InvalidArgument(f"{name} is a tensor: a number is needed", name)
     try:
-        number = float(value) if not isinstance(value, (str, bytes)) else None
+        number = None if _is_text_or_truth(value) else float(value)
     except (TypeError, ValueError):
         number = None
     if number is None:
@@ -116,6 +123,8 @@ def make_config(**fields):
             value = _abi.DTYPES[dtype_name(value, name)]
         elif name == "emulated_backend" and isinstance(value, str):
             value = _abi.BACKENDS.get(value, -1)
+        elif name == "causal" and isinstance(value, bool):
+            value = int(value)
         setattr(config, name,
                 real(value, name) if kind is ctypes.c_float else integer(value, name, kind))
     return config

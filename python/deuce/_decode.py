@@ -41,7 +41,7 @@ def decode(entry, options, q, k, v, *, out=None, lse=None, want_lse=False, kv_le
         if owner is not None:
             owners.append(owner)
     state = _plan.thread_state.current()
-    key = tuple(keys)
+    key = (*keys, *map(type, options))  # True is 1 to a dict, and is refused where 1 is not
     try:
         kept = state.calls.get(key)
     except TypeError:  # an option that cannot be hashed: prepare() names it or makes a number of it

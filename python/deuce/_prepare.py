@@ -72,6 +72,14 @@ def expect_rank(layout, rank, axes):
             layout.shape)
 
 
+def batch_of(entries, name):
+    """Requests of a table of offsets with so many entries, the last of which is an end."""
+    if entries < 1:
+        raise errors.InvalidArgument(
+            f"{name} is empty: one entry for each request and one for the end are needed", name)
+    return entries - 1
+
+
 def held_dtype(layout, wanted, parameter):
     """The float dtype a tensor holds: its own, or `wanted` when it is integers of that size."""
     if wanted is not None:

@@ -15,14 +15,14 @@ _FLASH = """Tensor q, Tensor k_cache, Tensor v_cache, *, Tensor? cache_seqlens=N
     Tensor? v_descale=None, Tensor? k_token_scale=None, Tensor? v_token_scale=None,
     float? softmax_scale=None,
     bool causal=False, int window_left=-1, int window_right=-1, float softcap=0.0, int num_splits=0,
-    int split_kv_len=0, int score_slots=0, int sm_margin=0, Tensor? sinks=None,
-    str kv_layout='NHD', str backend='auto'"""
+    int split_kv_len=0, int score_slots=0, int row_replicas=0, int emulator_seed=0,
+    int sm_margin=0, Tensor? sinks=None, str kv_layout='NHD', str backend='auto'"""
 _TRTLLM = """Tensor query, Tensor k_cache, Tensor v_cache, Tensor block_tables, Tensor seq_lens,
     SymInt max_seq_len, *, float bmm1_scale=1.0, float bmm2_scale=1.0,
     Tensor? bmm1_scale_tensor=None, Tensor? bmm2_scale_tensor=None, int window_left=-1,
     Tensor? sinks=None, str kv_layout='HND',
     int q_len_per_req=1, Tensor? cum_seq_lens_q=None, SymInt? max_q_len=None, int split_kv_len=0,
-    int score_slots=0, str backend='auto'"""
+    int score_slots=0, int row_replicas=0, int emulator_seed=0, str backend='auto'"""
 _RESULTS = "Tensor(a!) out, Tensor(b!) lse"
 
 _library = None  # keeps the registrations alive

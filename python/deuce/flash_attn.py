@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from . import _config, _refuse, errors
 from ._decode import decode
-from ._prepare import Entry, Request, expect_rank
+from ._prepare import Entry, Request, batch_of, expect_rank
 
 CACHE_AXES = {"NHD": (0, 1, 2), "HND": (0, 2, 1)}  # page or row, slot, KV head
 
@@ -69,7 +69,7 @@ def _query(options, q, cu_q_len):
     if options.max_seqlen_q is None:
         raise errors.InvalidArgument("max_seqlen_q is required with cu_seqlens_q", "max_seqlen_q")
     tokens, heads, _ = q.shape
-    return dict(batch=cu_q_len.shape[0] - 1,
+    return dict(batch=batch_of(cu_q_len.shape[0], "cu_seqlens_q"),
                 q_len=_config.integer(options.max_seqlen_q, "max_seqlen_q"), q_form="th",
                 lse_form="ht", out_shape=q.shape, lse_shape=(heads, tokens))
 
@@ -231,6 +231,11 @@ def flash_attn_varlen_func(
             raise errors.Unsupported(
                 f"cu_seqlens_k is given with {'seqused_k' if table is None else 'a page table'}: "
                 "pass one of them", "cu_seqlens_k")
+        shape = getattr(cu_seqlens_k, "shape", None)
+        if not shape or shape[0] < 1:
+            raise errors.InvalidArgument(
+                f"cu_seqlens_k is {'a ' + type(cu_seqlens_k).__name__ if shape is None else 'empty'}"
+                ": an int32 tensor (batch + 1,) is needed", "cu_seqlens_k")
         starts, seqused_k = cu_seqlens_k[:-1], cu_seqlens_k[1:]
     elif len(k.shape) == 3:
         raise errors.InvalidArgument("cu_seqlens_k is required with packed keys", "cu_seqlens_k")

@@ -11,7 +11,7 @@ from . import _abi, _config, _refuse, _tensor, errors
 from ._decode import decode
 from ._library import library, raise_status
 from ._plan import WORKSPACE_ALIGNMENT
-from ._prepare import Entry, Request, expect_rank
+from ._prepare import Entry, Request, batch_of, expect_rank
 from .flash_attn import cache_axes
 
 
@@ -178,7 +178,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
                 "data_type is given: name q_data_type and kv_data_type", "data_type")
         q_dtype = _data_type(q_data_type, "q_data_type")
         kv_dtype = q_dtype if kv_data_type is None else _data_type(kv_data_type, "kv_data_type")
-        batch = len(indptr) - 1
+        batch = batch_of(len(indptr), "indptr")
         if block_tables is not None and seq_lens is None:
             raise errors.InvalidArgument("seq_lens is required with block_tables", "seq_lens")
         columns = len(indices) if block_tables is None else block_tables.shape[1]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from . import _abi, _config, _refuse, errors
 from ._decode import decode
-from ._prepare import Entry, Request, expect_rank
+from ._prepare import Entry, Request, batch_of, expect_rank
 from ._tensor import Layout
 from .flash_attn import cache_axes
 
@@ -26,6 +26,8 @@ class _Options(NamedTuple):
     enable_pdl: object
     split_kv_len: object
     score_slots: object
+    row_replicas: object
+    emulator_seed: object
     q_dtype: object
     kv_dtype: object
 
@@ -41,7 +43,7 @@ def _query(options, q, lengths, cu_q_len):
             raise errors.InvalidArgument(
                 f"q_len_per_req is {options.q_len_per_req} and cum_seq_lens_q is given: pass one "
                 "of them", "q_len_per_req")
-        return cu_q_len.shape[0] - 1, _config.integer(options.max_q_len, "max_q_len")
+        return batch_of(cu_q_len.shape[0], "cum_seq_lens_q"), _config.integer(options.max_q_len, "max_q_len")
     q_len = 1 if options.q_len_per_req is None else _config.integer(options.q_len_per_req,
                                                                     "q_len_per_req")
     if options.max_q_len not in (None, q_len):
@@ -87,6 +89,7 @@ def _build(options, layouts):
             _config.backend_fields(options.backend), causal=int(q_len > 1), softmax_scale=1.0,
             window_left=options.window_left, lse_base=2, max_kv_len=options.max_seq_len,
             split_kv_len=options.split_kv_len, score_slots=options.score_slots,
+            row_replicas=options.row_replicas, emulator_seed=options.emulator_seed,
             flags=_abi.FLAG_PDL if options.enable_pdl else 0))
 
 
@@ -111,7 +114,8 @@ def trtllm_batch_decode_with_kv_cache(
         skip_softmax_threshold_scale_factor=None, kv_cache_sf=None, uses_shared_paged_kv_idx=True,
         lse=None, return_lse=False, bmm1_scale_log2=None, multi_ctas_kv_counter_buffer=None,
         enable_block_sparse_attention=False, bf16q_fp8kv_transform_mode=None, *,
-        split_kv_len=0, score_slots=0, q_dtype=None, kv_dtype=None, stream=None):
+        split_kv_len=0, score_slots=0, row_replicas=0, emulator_seed=0, q_dtype=None, kv_dtype=None,
+        stream=None):
     """Attention of the newest tokens of each request against a paged KV cache.
 
     query: (batch * q_len_per_req, q heads, d), or (all tokens, q heads, d) with cum_seq_lens_q
@@ -150,7 +154,8 @@ def trtllm_batch_decode_with_kv_cache(
     score_tensor, score_scale = _scale(bmm1_scale, "bmm1_scale")
     out_tensor, out_scale = _scale(bmm2_scale, "bmm2_scale")
     options = _Options(max_seq_len, window_left, out_dtype, kv_layout, backend, q_len_per_req,
-                       max_q_len, bool(enable_pdl), split_kv_len, score_slots, q_dtype, kv_dtype)
+                       max_q_len, bool(enable_pdl), split_kv_len, score_slots, row_replicas,
+                       emulator_seed, q_dtype, kv_dtype)
     out, lse = decode(
         _ENTRY, options, query, k_cache, v_cache, out=out, lse=lse, want_lse=return_lse,
         kv_len=seq_lens, cu_q_len=cum_seq_lens_q, block_table=block_tables, sink=sinks,

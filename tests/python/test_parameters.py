@@ -192,7 +192,6 @@ def trtllm_rows():
         "sinks": Acts(draw(4)), "kv_layout": Acts("NHD", query=draw(4, 16, 16), kv_cache=(
             draw(3, 16, 16, 16), draw(3, 16, 16, 16))),
         "enable_pdl": Refused(True, deuce.Error, "flags"),
-        "backend": Refused("trtllm-gen", deuce.InvalidArgument),
         "q_len_per_req": Refused(1, deuce.InvalidArgument, "query"),
         "max_q_len": Refused(1, deuce.InvalidArgument, "cu_q_len", **packed),
         "cum_seq_lens_q": Acts(ints(0, 1, 4), **packed), "return_lse": Acts(False),
@@ -204,8 +203,7 @@ def trtllm_rows():
         "kv_cache_sf": Refused(draw(1)), "uses_shared_paged_kv_idx": Refused(False),
         "bmm1_scale_log2": Refused(draw(1)), "multi_ctas_kv_counter_buffer": Refused(ints(1)),
         "enable_block_sparse_attention": Refused(True), "bf16q_fp8kv_transform_mode": Refused("x"),
-        "split_kv_len": Refused(100, deuce.InvalidArgument),
-        "score_slots": Refused(9, deuce.InvalidArgument), "stream": NoEffect(0),
+        **deuce_tuning(), "backend": Refused("trtllm-gen", deuce.InvalidArgument),
     }
     return deuce.trtllm_batch_decode_with_kv_cache, base, rows
 
@@ -359,6 +357,13 @@ class EveryParameter(support.Case):
             self.assertNotEqual(before, row.value.tobytes(), "not written")
         else:
             self.assertEqual(bits(function(**base)), bits(function(**with_value)), "has an effect")
+
+    def test_the_torch_operators_take_the_tuning_arguments_too(self):
+        from deuce import _torch_ops
+        for schema in (_torch_ops._FLASH, _torch_ops._TRTLLM):
+            names = set(re.findall(r"(\w+)=", schema))
+            # torch knows the stream, and an operator's tensors have its dtypes.
+            self.assertEqual(set(deuce_tuning()) - {"stream"} - names, set())
 
     def test_what_has_no_effect_is_documented_and_nothing_else(self):
         listed = set()

@@ -51,6 +51,34 @@ class Refusals(support.Case):
                 self.assertRefused(INVALID, "cu_seqlens_q", deuce.flash_attn_with_kvcache, q, self.k,
                                    self.v, cu_seqlens_q=ints(*ends), max_seqlen_q=4)
 
+    def test_tables_without_an_entry(self):
+        q, rows = np.ones((2, 4, 16), np.float32), np.ones((40, 2, 16), np.float32)
+        pages = (self.pages, self.pages)
+        for nothing in (ints(), []):
+            with self.subTest(nothing=nothing):
+                self.assertRefused(INVALID, "cu_seqlens_q", deuce.flash_attn_with_kvcache, q, self.k,
+                                   self.v, cu_seqlens_q=nothing, max_seqlen_q=1)
+                self.assertRefused(INVALID, "cu_seqlens_k", deuce.flash_attn_varlen_func, q, rows,
+                                   rows, cu_seqlens_q=ints(0, 1, 2), max_seqlen_q=1,
+                                   cu_seqlens_k=nothing, max_seqlen_k=40)
+                self.assertRefused(INVALID, "cum_seq_lens_q",
+                                   deuce.trtllm_batch_decode_with_kv_cache, q, pages, None,
+                                   ints(0, 1).reshape(2, 1), ints(3, 3), 8, kv_layout="NHD",
+                                   cum_seq_lens_q=nothing, max_q_len=1)
+                wrapper = deuce.BatchDecodeWithPagedKVCacheWrapper(None)
+                self.assertRefused(INVALID, "indptr", wrapper.plan, nothing, ints(0), ints(1), 4, 2,
+                                   16, 8)
+
+    def test_truth_values_are_no_numbers_even_after_the_number_was_taken(self):
+        for name, number in (("score_slots", 1), ("num_splits", 1), ("softcap", 1.0),
+                             ("cache_seqlens", 1), ("softmax_scale", 1)):
+            for backend in HOST_BACKENDS:
+                deuce.flash_attn_with_kvcache(self.q, self.k, self.v, backend=backend,
+                                              **{name: number})
+            for truth in (True, np.True_):
+                self.refuse(INVALID, name, "needed", **{name: truth})
+        self.assertRefused(INVALID, "score_slots", deuce.check, score_slots=True)
+
     def test_numbers_that_are_none_in_fp32(self):
         for name in ("softmax_scale", "softcap"):
             self.refuse(INVALID, name, "fp32", **{name: 1e-60})
