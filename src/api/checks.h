@@ -26,10 +26,18 @@ inline Status check_pointer(const char* field, const void* pointer, std::size_t 
 
 constexpr float kLog2OfE = 1.44269504F;
 
+/// The nearest float; infinity beyond the range, where a plain conversion is undefined.
+inline float to_single(double value) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  if (!(std::abs(value) > kLargest)) return static_cast<float>(value);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return value > 0 ? kInfinity : -kInfinity;
+}
+
 /// Scores are computed in fp32 and in log2 units, by every backend: `factor`, which they are
 /// multiplied by, and its quotient by a softcap must neither overflow there nor vanish.
 inline Status check_score_factor(const char* field, float value, double factor, float softcap) {
-  const auto single = static_cast<float>(factor);
+  const float single = to_single(factor);
   if (single == 0 || !std::isfinite(single * kLog2OfE)) {
     return invalid(
         field,
@@ -38,7 +46,7 @@ inline Status check_score_factor(const char* field, float value, double factor, 
         field, value, factor);
   }
   if (softcap == 0) return {};
-  const auto capped = static_cast<float>(factor / softcap);
+  const float capped = to_single(factor / softcap);
   if (std::isfinite(capped) && std::abs(capped) >= std::numeric_limits<float>::min()) return {};
   return invalid(
       "softcap",

@@ -3,16 +3,13 @@
 // kernel of the device for CUDA memory. Nothing ever falls back from a GPU to a CPU path.
 #include "api/select.h"
 
+#include "api/device.h"
 #include "api/structs.h"
 #include "api/validate.h"
 #include "plan/names.h"
 
 namespace deuce {
 namespace {
-
-constexpr int32_t kDeviceCuda = 2;  // DLPack's value
-
-bool is_gpu(Backend backend) { return backend == Backend::hopper || backend == Backend::blackwell; }
 
 Status not_in_library(Backend backend) {
   const deuce_status code = is_gpu(backend) ? DEUCE_NO_DEVICE : DEUCE_UNSUPPORTED;

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
+
+#include "api/struct_fields.h"
 
 namespace deuce {
 
@@ -24,6 +27,7 @@ struct StructRule {
   const char* argument;  // name of the parameter
   std::size_t known;     // sizeof in this library
   std::size_t smallest;  // up to here zero is not a valid "not given"
+  std::span<const StructField> fields;
 };
 
 Status check_size(const StructRule& rule, std::size_t size) {
@@ -31,6 +35,15 @@ Status check_size(const StructRule& rule, std::size_t size) {
     return invalid("struct_size",
                    "struct_size of {} is {}: set it to sizeof({}), {} in this version",
                    rule.argument, size, rule.name, rule.known);
+  }
+  if (size >= rule.known) return {};
+  for (const StructField& field : rule.fields) {
+    const std::size_t end = field.begin + field.bytes;
+    if (size <= field.begin || size >= end) continue;
+    return invalid("struct_size",
+                   "struct_size of {} is {}: it ends inside {}, bytes {} .. {}; set it to "
+                   "sizeof({}), {} in this version",
+                   rule.argument, size, field.name, field.begin, end - 1, rule.name, rule.known);
   }
   return {};
 }
@@ -61,19 +74,19 @@ Status read_struct(const StructRule& rule, const void* from, void* to) {
 Status read_config(const deuce_decode_config* from, deuce_decode_config& to) {
   // Up to window_right: -1, not zero, stands for "not given" in device_id and the windows.
   constexpr StructRule kRule{"deuce_decode_config", "config", sizeof(deuce_decode_config),
-                             offsetof(deuce_decode_config, softmax_scale)};
+                             offsetof(deuce_decode_config, softmax_scale), ConfigFields::kList};
   return read_struct(kRule, from, &to);
 }
 
 Status read_args(const deuce_decode_args* from, deuce_decode_args& to) {
   constexpr StructRule kRule{"deuce_decode_args", "args", sizeof(deuce_decode_args),
-                             offsetof(deuce_decode_args, q)};
+                             offsetof(deuce_decode_args, q), ArgsFields::kList};
   return read_struct(kRule, from, &to);
 }
 
 Status check_fault(const deuce_fault* to) {
   constexpr StructRule kRule{"deuce_fault", "fault", sizeof(deuce_fault),
-                             offsetof(deuce_fault, request)};
+                             offsetof(deuce_fault, request), FaultFields::kList};
   if (to == nullptr) return invalid(kRule.argument, "{} is null", kRule.argument);
   return check_size(kRule, to->struct_size);
 }

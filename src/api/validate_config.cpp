@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "api/checks.h"
+#include "api/device.h"
 #include "api/validate.h"
 #include "plan/limits.h"
 #include "plan/names.h"
@@ -12,7 +13,6 @@ namespace deuce {
 namespace {
 
 constexpr uint32_t kKnownFlags = DEUCE_FLAG_TRACE | DEUCE_FLAG_WORKSPACE_KEPT | DEUCE_FLAG_PDL;
-constexpr int32_t kDeviceCpu = 1, kDeviceCuda = 2;  // DLPack's values
 
 Status in_range(const char* field, int64_t value, int64_t lowest, int64_t highest) {
   if (value >= lowest && value <= highest) return {};
@@ -20,10 +20,6 @@ Status in_range(const char* field, int64_t value, int64_t lowest, int64_t highes
 }
 
 bool is_dtype(int32_t value) { return value >= DEUCE_F32 && value <= DEUCE_E5M2; }
-
-bool is_gpu(int32_t backend) {
-  return backend == DEUCE_BACKEND_HOPPER || backend == DEUCE_BACKEND_BLACKWELL;
-}
 
 Status check_backend(const deuce_decode_config& config) {
   if (config.flags & ~kKnownFlags) {
@@ -39,7 +35,7 @@ Status check_backend(const deuce_decode_config& config) {
     return invalid("backend", "backend is {}: it must be one of DEUCE_BACKEND_*, 0 .. 5",
                    config.backend);
   }
-  if (config.emulated_backend != 0 && !is_gpu(config.emulated_backend)) {
+  if (config.emulated_backend != 0 && !is_gpu(Backend{config.emulated_backend})) {
     return invalid("emulated_backend",
                    "emulated_backend is {}: it must be 0, DEUCE_BACKEND_HOPPER (2) or "
                    "DEUCE_BACKEND_BLACKWELL (3)",
@@ -69,7 +65,7 @@ Status check_device(const deuce_decode_config& config) {
                    "device_id is {}: it must be -1 (current device) or a device number",
                    config.device_id);
   }
-  const bool wants_cuda = is_gpu(config.backend);
+  const bool wants_cuda = is_gpu(Backend{config.backend});
   const bool automatic = config.backend == DEUCE_BACKEND_AUTO;
   const bool on_host = automatic ? config.device_type != kDeviceCuda : !wants_cuda;
   if (on_host && config.device_id > 0) {

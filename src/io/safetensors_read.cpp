@@ -20,8 +20,9 @@ constexpr std::align_val_t kDataAlignment{64};
 
 class FileDescriptor {
  public:
+  /// Does not wait for a writer where the path is a pipe; a regular file is read as ever.
   explicit FileDescriptor(const std::string& path)
-      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~FileDescriptor() {
     if (number_ >= 0) ::close(number_);
   }

@@ -115,7 +115,8 @@ class Judge {
     }
   }
 
-  /// Records one element; returns its absolute error, 0 for matching non-finite values.
+  /// Records one element; returns its absolute error: 0 for matching non-finite values, infinite
+  /// where only one of the two is one.
   double compare(const char* tensor, const Place& at, int64_t column, double written, double exact,
                  double bound) {
     ++verdict_.checked;
@@ -123,9 +124,10 @@ class Judge {
     if (alike) return 0;
     const double error = std::fabs(written - exact);
     const bool finite = std::isfinite(exact) && std::isfinite(written);
-    if (finite) verdict_.worst_ratio = std::fmax(verdict_.worst_ratio, error / bound);
+    if (!finite && overflows(exact, written, bound)) return 0;
+    const double ratio = finite ? error / bound : std::numeric_limits<double>::infinity();
+    verdict_.worst_ratio = std::fmax(verdict_.worst_ratio, ratio);
     if (finite && error <= bound) return error;
-    if (overflows(exact, written, bound)) return 0;
     if (verdict_.ok) {
       verdict_.ok = false;
       verdict_.first_failure = fmt::format(
@@ -134,7 +136,7 @@ class Judge {
           column < 0 ? std::string() : fmt::format(", column {}", column), written, exact, error,
           bound);
     }
-    return finite ? error : 0;
+    return finite ? error : ratio;
   }
 
   /// An infinity in the output is right where the exact value may round to it.

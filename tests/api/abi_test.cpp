@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "api/fake_plan.h"
@@ -104,6 +105,33 @@ TEST(Abi, ConfigShorterThanItsWindowsIsRefused) {
   // There zero would mean "sees itself only" for a caller that has never heard of windows.
   const Sample sample(DEUCE_BACKEND_REFERENCE);
   EXPECT_EQ(check(resized(sample.config, 84)), DEUCE_INVALID_ARGUMENT);
+}
+
+TEST(Abi, ASizeThatEndsInsideAFieldNamesIt) {
+  const Sample sample(DEUCE_BACKEND_REFERENCE);
+  FakePlan plan(sample.config);
+  EXPECT_EQ(check(resized(sample.config, 124)), DEUCE_INVALID_ARGUMENT);
+  EXPECT_STREQ(
+      deuce_last_error(),
+      "struct_size of config is 124: it ends inside emulator_seed, bytes 120 .. 127; set it "
+      "to sizeof(deuce_decode_config), 128 in this version");
+  EXPECT_EQ(check(resized(sample.config, 119)), DEUCE_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(deuce_last_error()).find("inside row_replicas"), std::string::npos);
+
+  constexpr std::size_t kStride = offsetof(deuce_decode_args, k_token_scale_stride);
+  for (const std::size_t size : {kStride + 1, kStride + 8, kStride + 23}) {
+    EXPECT_EQ(run(plan, resized(sample.args, size)), DEUCE_INVALID_ARGUMENT) << size;
+    EXPECT_NE(std::string(deuce_last_error()).find("inside k_token_scale_stride"),
+              std::string::npos);
+  }
+  EXPECT_EQ(run(plan, resized(sample.args, kStride)), DEUCE_OK) << deuce_last_error();
+  EXPECT_EQ(plan.backend().runs, 1);
+
+  std::vector<std::byte> fault = resized(deuce_fault{}, 20);
+  EXPECT_EQ(deuce_decode_fault(plan.handle(), reinterpret_cast<deuce_fault*>(fault.data())),
+            DEUCE_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(deuce_last_error()).find("inside value, bytes 16 .. 23"),
+            std::string::npos);
 }
 
 TEST(Abi, FaultIsWrittenAsFarAsTheCallerHasRoom) {

@@ -2,6 +2,7 @@
 // `deuce bench`: what it measures is what it says, wrong results are seen, Ctrl-C keeps the rows.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -140,8 +141,7 @@ TEST(GpuBackends, AreRefusedAsNoDeviceWhereThereIsNone) {
     EXPECT_NE(ran.err.find(": backend "), std::string::npos) << ran.err;
   }
   // The environment chooses the memory, too: a GPU plan on host memory would crash.
-  const ToolOutput ran =
-      folder.run("--version >/dev/null; DEUCE_BACKEND=hopper '" DEUCE_TOOL "' bench --kv-len 8");
+  const ToolOutput ran = folder.shell("DEUCE_BACKEND=hopper \"$DEUCE\" bench --kv-len 8");
   EXPECT_EQ(ran.exit_code, 4) << ran.err;
 }
 
@@ -152,9 +152,9 @@ TEST(BenchTool, KeepsWhatWasMeasuredWhenInterrupted) {
   for (int seconds = 2; seconds <= 16; seconds *= 2) {
     // --foreground: one signal to the tool alone, since a second one would end it at once.
     const ToolOutput ran =
-        folder.run("--version >/dev/null; timeout --foreground --preserve-status -s INT " +
-                   std::to_string(seconds) + " '" DEUCE_TOOL "' " + std::string(kSmall) +
-                   "--batch 1 --kv-len 20000,20001 --noise 0 --seconds 600 --json");
+        folder.shell("timeout --foreground --preserve-status -s INT " + std::to_string(seconds) +
+                     " \"$DEUCE\" " + std::string(kSmall) +
+                     "--batch 1 --kv-len 20000,20001 --noise 0 --seconds 600 --json");
     ASSERT_EQ(ran.exit_code, 130) << ran.err;
     json = nlohmann::json::parse(ran.out);
     EXPECT_EQ(json["interrupted"], true);
@@ -248,6 +248,14 @@ TEST_P(BenchCheckTest, SeesAWrongNumberInAnyRequest) {
     const auto wrong = check_requests(config, args, Backend::reference);
     ASSERT_TRUE(wrong.ok());
     EXPECT_FALSE(wrong.value().ok) << "request " << request;
+    EXPECT_TRUE(std::isfinite(wrong.value().worst_ratio));
+    for (const int no_number : {0x7fc0, 0xffc0, 0x7f80}) {
+      *out = static_cast<uint16_t>(no_number);
+      const auto poisoned = check_requests(config, args, Backend::reference);
+      ASSERT_TRUE(poisoned.ok());
+      EXPECT_FALSE(poisoned.value().ok) << "request " << request;
+      EXPECT_TRUE(std::isinf(poisoned.value().worst_ratio)) << poisoned.value().worst_ratio;
+    }
     *out = kept;
   }
 }

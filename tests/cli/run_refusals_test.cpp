@@ -212,6 +212,27 @@ TEST(RunRefusesFiles, ThatAreNotSafetensors) {
             "length first)\n");
 }
 
+// Opening a pipe waits for somebody who writes to it.
+TEST(RunRefusesFiles, ThatArePipes) {
+  const Folder folder;
+  const ToolOutput ran = folder.shell("mkfifo pipe && timeout 20 \"$DEUCE\" run pipe");
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(ran.err, "deuce run: pipe: is not a regular file\n");
+}
+
+TEST(RunRefusesFiles, ThatHaveNoName) {
+  const Folder folder;
+  for (const char* arguments :
+       {"run ''", "run in.safetensors --out ''", "bench --save ''", "bench --trace ''",
+        "bench figure9 --out ''", "bench plot ''", "trace --out ''"}) {
+    const ToolOutput ran = folder.run(arguments);
+    EXPECT_EQ(ran.exit_code, 2) << arguments;
+    EXPECT_EQ(ran.out, "") << arguments;
+    EXPECT_NE(ran.err.find("empty"), std::string::npos) << arguments << ": " << ran.err;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  }
+}
+
 TEST(RunRefusesFiles, ThatWouldOverwriteTheInput) {
   const Folder folder;
   Step step;
@@ -239,7 +260,7 @@ TEST(RunRefusesFiles, ThatCannotBeWritten) {
 
 TEST(RunRefusesOutput, ThatNobodyCanRead) {
   const Folder folder;
-  const ToolOutput ran = folder.run("--help >/dev/full; echo exit $?");
+  const ToolOutput ran = folder.shell("\"$DEUCE\" --help >/dev/full; echo exit $?");
   EXPECT_EQ(ran.out, "exit 5\n");
   EXPECT_EQ(ran.err, "deuce: standard output cannot be written\n");
 }

@@ -5,9 +5,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "cli/step.h"
 #include "cli/tool.h"
+#include "run_report.h"
 
 namespace deuce::cli {
 namespace {
@@ -251,6 +253,14 @@ TEST_P(RunTool, ComputesNothingForAnEmptyBatch) {
   file.add_indices("kv_len", {}, {0});
   file.add_indices("block_table", {}, {0, 0});
   expect_result(file, step);
+}
+
+TEST(CheckLine, SaysHowFarOffAFailureIs) {
+  reference::Verdict verdict{.ok = false, .worst_ratio = 12.5, .first_failure = "out: got 1"};
+  EXPECT_EQ(check_line(verdict), "FAILED: worst error 12.5 times the tolerance; out: got 1");
+  verdict.worst_ratio = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(check_line(verdict),
+            "FAILED: NaN or infinity in place of a number, or the reverse; out: got 1");
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, RunTool, testing::Values("cpu", "reference"),

@@ -34,10 +34,13 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
   std::string file(const std::string& name) const { return (path_ / name).string(); }
 
-  /// `arguments` go through a shell, which stands in this folder.
-  ToolOutput run(const std::string& arguments) const {
-    const std::string command = "cd '" + path_.string() + "' && { '" DEUCE_TOOL "' " + arguments +
-                                "\n} >stdout.txt 2>stderr.txt";
+  /// The tool; its arguments go through a shell, which stands in this folder.
+  ToolOutput run(const std::string& arguments) const { return shell("\"$DEUCE\" " + arguments); }
+
+  /// Any commands of that shell, to which the tool is "$DEUCE".
+  ToolOutput shell(const std::string& commands) const {
+    const std::string command = "cd '" + path_.string() + "' && { DEUCE='" DEUCE_TOOL "'\n" +
+                                commands + "\n} >stdout.txt 2>stderr.txt";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text(path_ / "stdout.txt"),
             file_text(path_ / "stderr.txt")};

@@ -74,7 +74,7 @@ const UsageError kErrors[] = {
      "deuce run: --num-splits: '1e2' is not an integer (deuce run --help)"},
     {"run a --num-splits 0x10",
      "deuce run: --num-splits: '0x10' is not an integer (deuce run --help)"},
-    {"run a --num-splits ''", "deuce run: --num-splits: '' is not an integer (deuce run --help)"},
+    {"run a --num-splits ''", "deuce run: --num-splits: the text is empty (deuce run --help)"},
     {"run a --num-splits 257",
      "deuce run: --num-splits: '257' is outside 0 .. 256 (deuce run --help)"},
     {"run a --num-splits 99999999999999999999",

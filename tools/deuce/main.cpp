@@ -20,6 +20,17 @@ std::string footer() {
   return text + "\n\ndeuce COMMAND --help tells more about a command.";
 }
 
+/// No option has a use for an empty text, which a script passes where a variable is not set.
+void refuse_empty_texts(CLI::App& app) {
+  const auto refuse = [](const std::string& text) {
+    return std::string(text.empty() ? "the text is empty" : "");
+  };
+  for (CLI::Option* option : app.get_options({})) {
+    if (option->get_items_expected_max() > 0) option->check(refuse, "");
+  }
+  for (CLI::App* command : app.get_subcommands({})) refuse_empty_texts(*command);
+}
+
 void build(CLI::App& app, Action& action) {
   app.description("Deuce: attention of new tokens against a long KV cache.");
   app.set_version_flag("--version", std::string("deuce ") + deuce_version());
@@ -32,6 +43,7 @@ void build(CLI::App& app, Action& action) {
   add_trace(app, action);
 #endif
   add_info(app, action);
+  refuse_empty_texts(app);
   app.footer(footer());  // last, since a subcommand inherits what its parent has by then
 }
 

@@ -22,10 +22,10 @@ Status set_window(int32_t& target, std::string_view text) {
 Status set_float(float& target, std::string_view text) {
   const Result<double> number = parse_number(text);
   if (!number.ok()) return number.status();
-  target = static_cast<float>(number.value());
+  const bool too_large = std::abs(number.value()) > std::numeric_limits<float>::max();
+  target = too_large ? 0.0F : static_cast<float>(number.value());
   const bool lost = number.value() != 0 && target == 0;  // 0 has a meaning of its own
-  if (lost || !std::isfinite(target))
-    return invalid("", "{} does not fit a 32-bit float", io::quoted_name(text));
+  if (lost) return invalid("", "{} does not fit a 32-bit float", io::quoted_name(text));
   return {};
 }
 

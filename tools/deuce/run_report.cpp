@@ -3,6 +3,7 @@
 #include "run_report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plan/names.h"
 #include "result.h"
@@ -77,6 +78,8 @@ std::string read_line(const RunReport& report, const Traffic& traffic) {
   return text;
 }
 
+}  // namespace
+
 std::string check_line(const reference::Verdict& verdict) {
   if (verdict.ok) {
     return fmt::format(
@@ -84,11 +87,12 @@ std::string check_line(const reference::Verdict& verdict) {
         verdict.checked, three_digits(verdict.worst_ratio), verdict.max_output_error,
         verdict.max_lse_error);
   }
+  if (std::isinf(verdict.worst_ratio)) {
+    return "FAILED: NaN or infinity in place of a number, or the reverse; " + verdict.first_failure;
+  }
   return fmt::format("FAILED: worst error {:.3g} times the tolerance; {}", verdict.worst_ratio,
                      verdict.first_failure);
 }
-
-}  // namespace
 
 void print(const RunReport& report) {
   const deuce_decode_config& config = report.capture.config;

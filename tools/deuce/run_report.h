@@ -25,6 +25,9 @@ struct RunReport {
   bool failed() const { return !repeats_agree || (verdict && !verdict->ok); }
 };
 
+/// What --check found.
+std::string check_line(const reference::Verdict& verdict);
+
 void print(const RunReport& report);
 
 }  // namespace deuce::cli
