@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicted against measured: cycles per KV tile of the Hopper kernel by the timing model, next to
 // launches that hopper_bench has timed on an H200.
-//   hopper_predicted MEASURED.json [--out TABLE.json] [--markdown TABLE.md]
+//   hopper_predicted MEASURED.json [--out TABLE.json] [--markdown TABLE.md] [--no-fit]
+//   hopper_predicted MEASURED.json --timelines DIR
 // MEASURED.json: `hopper_bench --set predicted`. The model is compared as it stands, and once more
 // with five entries of src/emulator/timing.h fitted to every second case; the other half judges.
+// --timelines writes the predicted timeline of each case, in the format of `deuce trace`.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -17,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/hopper_timing.h"
-#include "emulator/timing.h"
+#include "predicted_launches.h"
+#include "trace/trace_file.h"
 
 namespace deuce::bench {
 namespace {
@@ -26,7 +28,6 @@ namespace {
 using emulator::Band;
 using emulator::Cost;
 using emulator::FittedCosts;
-using emulator::HopperTimingCase;
 
 struct Entry {
   const char* name;
@@ -35,62 +36,46 @@ struct Entry {
 };
 /// What no unit measurement has settled; everything else keeps its value.
 constexpr std::array kEntries{
-    Entry{"kColdCode", &emulator::cost::kColdCode, 0, 300},
-    Entry{"kDependent", &emulator::cost::kDependent, 2, 9},
+    Entry{"kDependent", &emulator::cost::kDependent, 1, 6},
+    Entry{"kTileIssue", &emulator::cost::kTileIssue, 100, 600},
     Entry{"kMmaSync", &emulator::cost::kMmaSync, 6.06, 16},
     Entry{"kCopyBox", &emulator::cost::kCopyBox, 0, 60},
-    Entry{"kFromE4m3", &emulator::cost::kFromE4m3, 1, 16},
+    Entry{"kFromE4m3", &emulator::cost::kFromE4m3, 0.5, 8},
 };
 using Values = std::array<double, kEntries.size()>;
 
-/// A launch in which every CTA has the same number of whole requests.
-struct Launch {
-  std::string name;
-  HopperTimingCase timed;
-  double measured_us = 0, launch_us = 0;  // launch_us: of an empty kernel in the same graph
-  double tiles() const { return timed.requests * timed.tiles; }
-  double measured() const { return cycles(measured_us) / tiles(); }
-  static double cycles(double us) {
-    return us * 1e-6 * emulator::facts_of(emulator::Chip::h200).clock_hz;
-  }
-};
-
-std::vector<Launch> read(const nlohmann::json& report) {
-  std::vector<Launch> launches;
-  const int workers = report.at("sms");
-  for (const nlohmann::json& entry : report.at("cases")) {
-    const int batch = entry.at("batch"), kv_heads = entry.at("kv_heads");
-    const int64_t tokens = entry.at("tokens"), bytes = entry.at("kv_bytes");
-    const int head_dim = entry.at("head_dim");
-    Launch launch;
-    launch.name = entry.at("name");
-    launch.measured_us = entry.at("us");
-    launch.launch_us = report.at("empty_kernel_us");
-    launch.timed = {
-        .head_dim = head_dim,
-        .e4m3 = bytes == 2 * tokens * kv_heads * head_dim,
-        .rows = static_cast<int>(entry.at("group")) * static_cast<int>(entry.at("q_len")),
-        .page_size = entry.at("page_size"),
-        .requests = batch * kv_heads / workers,
-        .tiles = static_cast<int>(tokens / batch / 64)};
-    if (batch * kv_heads % workers != 0 || tokens % (int64_t{64} * batch) != 0) {
-      fmt::print(stderr, "{}: not the same whole requests for each of {} CTAs\n", launch.name,
-                 workers);
-      std::exit(2);
-    }
-    launches.push_back(launch);
-  }
-  return launches;
+/// Writes the predicted timeline of a launch's CTA, by the table's best costs, for `deuce trace`.
+void write_timeline(const Launch& launch, const std::string& folder) {
+  trace::Recorder recorder(trace::Level::edges, 1 << 16);
+  const Result<double> cycles =
+      emulator::predict_hopper_cycles(launch.timed, Band::best, nullptr, &recorder);
+  if (!cycles.ok()) return;
+  constexpr emulator::ChipFacts kChip = emulator::facts_of(emulator::Chip::h200);
+  trace::TraceFile file;
+  file.facts = {.label = "predicted",
+                .kernel = "hopper",
+                .problem = launch.name,
+                .chip = fmt::format("{} (model)", kChip.name),
+                .clock_hz = kChip.clock_hz,
+                .head_dim = launch.timed.head_dim,
+                .rows = launch.timed.rows,
+                .score_slots = 1,
+                .kv_block = 64,
+                .costs = "best",
+                .cycles = cycles.value()};
+  file.slices = recorder.take();
+  std::string name = launch.name;
+  std::replace(name.begin(), name.end(), ' ', '_');
+  std::ofstream(folder + "/" + name + ".deucetrace") << trace::encode(file);
 }
 
-/// Cycles per KV tile, the launch itself included.
-double predict(const Launch& launch, const FittedCosts* fitted, Band band = Band::best) {
-  const Result<double> cycles = emulator::predict_hopper_cycles(launch.timed, band, fitted);
+double predicted(const Launch& launch, const FittedCosts* fitted, Band band = Band::best) {
+  const Result<double> cycles = predict(launch, fitted, band);
   if (!cycles.ok()) {
     fmt::print(stderr, "{}: {}\n", launch.name, cycles.status().sentence());
     std::exit(1);
   }
-  return (cycles.value() + Launch::cycles(launch.launch_us)) / launch.tiles();
+  return cycles.value();
 }
 
 FittedCosts costs_of(const Values& values) {
@@ -101,15 +86,13 @@ FittedCosts costs_of(const Values& values) {
   return costs;
 }
 
-bool is_for_fit(std::size_t index) { return index % 2 == 0; }
-
 using Errors = std::vector<double>;  // log(predicted / measured) of the half that fits
 Errors errors_of(const std::vector<Launch>& launches, const Values& values) {
   const FittedCosts costs = costs_of(values);
   Errors errors;
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    if (!is_for_fit(i)) continue;
-    errors.push_back(std::log(predict(launches[i], &costs) / launches[i].measured()));
+  for (const Launch& launch : launches) {
+    if (!launch.fits) continue;
+    errors.push_back(std::log(predicted(launch, &costs) / launch.measured()));
   }
   return errors;
 }
@@ -120,12 +103,17 @@ double squares(const Errors& errors) {
   return sum;
 }
 
+Values table_values() {
+  Values values;
+  for (std::size_t i = 0; i < kEntries.size(); ++i) values[i] = kEntries[i].cost->h200.best;
+  return values;
+}
+
 /// One entry after the other, by golden section inside its bounds, for some rounds.
 Values fit(const std::vector<Launch>& launches) {
   constexpr int kRounds = 2, kSteps = 6;
   constexpr double kGolden = 0.6180339887498949;
-  Values values;
-  for (std::size_t i = 0; i < kEntries.size(); ++i) values[i] = kEntries[i].cost->h200.best;
+  Values values = table_values();
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < kEntries.size(); ++i) {
       double low = kEntries[i].low, high = kEntries[i].high;
@@ -157,7 +145,6 @@ Values fit(const std::vector<Launch>& launches) {
 
 struct Row {
   Launch launch;
-  bool fits;
   double low, best, high, fitted;  // predicted cycles per KV tile
   double error(double predicted) const { return 100 * (predicted / launch.measured() - 1); }
 };
@@ -169,7 +156,7 @@ Score score(const std::vector<Row>& rows, bool fitted, bool of_judges) {
   Score result;
   int count = 0;
   for (const Row& row : rows) {
-    if (of_judges && row.fits) continue;
+    if (of_judges && row.launch.fits) continue;
     const double error = std::fabs(row.error(fitted ? row.fitted : row.best));
     result.mean += error;
     result.worst = std::max(result.worst, error);
@@ -187,7 +174,8 @@ std::string markdown(const std::vector<Row>& rows, const Values& values) {
     text += fmt::format(
         "| {} | {} | {:.0f} | {:.0f} ({:.0f} to {:.0f}) | {:+.1f} % | {:.0f} | {:+.1f} % | {} |\n",
         row.launch.name, row.launch.tiles(), row.launch.measured(), row.best, row.low, row.high,
-        row.error(row.best), row.fitted, row.error(row.fitted), row.fits ? "fits" : "judges");
+        row.error(row.best), row.fitted, row.error(row.fitted),
+        row.launch.fits ? "fits" : "judges");
   }
   const Score before = score(rows, false, false), after = score(rows, true, true);
   text += fmt::format(
@@ -219,19 +207,24 @@ nlohmann::json as_json(const std::vector<Row>& rows, const Values& values) {
                                {"best", row.best},
                                {"high", row.high},
                                {"fitted", row.fitted},
-                               {"half", row.fits ? "fits" : "judges"}});
+                               {"half", row.launch.fits ? "fits" : "judges"}});
   }
   return report;
 }
 
 int run(int argc, char** argv) {
-  std::string from, out, table;
+  std::string from, out, table, timelines;
+  bool fits = true;
   for (int i = 1; i < argc; ++i) {
     const bool has_value = i + 1 < argc;
     if (std::strcmp(argv[i], "--out") == 0 && has_value) {
       out = argv[++i];
     } else if (std::strcmp(argv[i], "--markdown") == 0 && has_value) {
       table = argv[++i];
+    } else if (std::strcmp(argv[i], "--timelines") == 0 && has_value) {
+      timelines = argv[++i];
+    } else if (std::strcmp(argv[i], "--no-fit") == 0) {
+      fits = false;
     } else {
       from = argv[i];
     }
@@ -242,15 +235,22 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "usage: hopper_predicted MEASURED.json [--out FILE] [--markdown FILE]\n");
     return 2;
   }
-  const std::vector<Launch> launches = read(report);
-  const Values values = fit(launches);
+  const Result<std::vector<Launch>> read = read_launches(report);
+  if (!read.ok()) {
+    fmt::print(stderr, "{}\n", read.status().sentence());
+    return 2;
+  }
+  const std::vector<Launch>& launches = read.value();
+  if (!timelines.empty()) {
+    for (const Launch& launch : launches) write_timeline(launch, timelines);
+    return 0;
+  }
+  const Values values = fits ? fit(launches) : table_values();
   const FittedCosts costs = costs_of(values);
   std::vector<Row> rows;
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    const Launch& launch = launches[i];
-    rows.push_back({launch, is_for_fit(i), predict(launch, nullptr, Band::low),
-                    predict(launch, nullptr), predict(launch, nullptr, Band::high),
-                    predict(launch, &costs)});
+  for (const Launch& launch : launches) {
+    rows.push_back({launch, predicted(launch, nullptr, Band::low), predicted(launch, nullptr),
+                    predicted(launch, nullptr, Band::high), predicted(launch, &costs)});
   }
   const std::string text = markdown(rows, values);
   fmt::print("{}", text);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -63,6 +64,40 @@ T* device_copy(const std::vector<T>& host) {
 /// Medians of per-launch microseconds over replays of a captured graph.
 struct Timing {
   double median = 0, low = 0, high = 0;
+  double clock_hz = 0;  // of the SMs over all replays
+};
+
+/// Clocks of the SMs at two moments of a stream.
+class ClockRate {
+ public:
+  ClockRate() {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, 2 * kSms * sizeof(SmClock)), "cudaMalloc");
+    readings_ = static_cast<SmClock*>(memory);
+  }
+  ~ClockRate() { static_cast<void>(cudaFree(readings_)); }
+  ClockRate(const ClockRate&) = delete;
+  ClockRate& operator=(const ClockRate&) = delete;
+  void read(int moment, cudaStream_t stream) {
+    check(read_clocks(readings_ + moment * kSms, kSms, stream), "read_clocks");
+  }
+  /// Median over the SMs; the stream has ended.
+  double hz() const {
+    std::array<SmClock, 2 * kSms> all;
+    check(cudaMemcpy(all.data(), readings_, sizeof all, cudaMemcpyDeviceToHost), "clocks");
+    std::vector<double> rates;
+    for (int sm = 0; sm < kSms; ++sm) {
+      const SmClock &begin = all[sm], &end = all[kSms + sm];
+      rates.push_back(static_cast<double>(end.cycles - begin.cycles) /
+                      static_cast<double>(end.ns - begin.ns) * 1e9);
+    }
+    std::nth_element(rates.begin(), rates.begin() + kSms / 2, rates.end());
+    return rates[kSms / 2];
+  }
+
+ private:
+  static constexpr int kSms = 132;  // of an H200
+  SmClock* readings_ = nullptr;
 };
 
 Timing time_graph(int launches, int replays, const std::function<void(int, cudaStream_t)>& launch) {
@@ -78,7 +113,9 @@ Timing time_graph(int launches, int replays, const std::function<void(int, cudaS
   check(cudaEventCreate(&begin), "event");
   check(cudaEventCreate(&end), "event");
   std::vector<double> microseconds;
+  ClockRate clock;
   for (int i = -3; i < replays; ++i) {
+    if (i == 0) clock.read(0, stream);
     check(cudaEventRecord(begin, stream), "record");
     check(cudaGraphLaunch(executable, stream), "graph launch");
     check(cudaEventRecord(end, stream), "record");
@@ -87,6 +124,8 @@ Timing time_graph(int launches, int replays, const std::function<void(int, cudaS
     check(cudaEventElapsedTime(&milliseconds, begin, end), "elapsed");
     if (i >= 0) microseconds.push_back(1e3 * milliseconds / launches);
   }
+  clock.read(1, stream);
+  check(cudaStreamSynchronize(stream), "clocks");
   std::sort(microseconds.begin(), microseconds.end());
   static_cast<void>(cudaGraphExecDestroy(executable));
   static_cast<void>(cudaGraphDestroy(graph));
@@ -95,7 +134,7 @@ Timing time_graph(int launches, int replays, const std::function<void(int, cudaS
     return microseconds[static_cast<std::size_t>(share *
                                                  (static_cast<double>(microseconds.size()) - 1))];
   };
-  return {at(0.5), at(0.1), at(0.9)};
+  return {at(0.5), at(0.1), at(0.9), clock.hz()};
 }
 
 /// One case on the device: caches of several sets, tables, plan and workspace.
@@ -363,6 +402,7 @@ nlohmann::json Bench::measure(int replays) {
           {"us", kernel.median},
           {"us_p10", kernel.low},
           {"us_p90", kernel.high},
+          {"clock_hz", kernel.clock_hz},
           {"tile_roof_us", tiles.median},
           {"linear_roof_us", 2 * linear.median},
           {"tb_per_s", rate(kernel.median)},

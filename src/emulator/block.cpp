@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "emulator/grid.h"
 #include "emulator/machine.h"
@@ -190,7 +192,7 @@ void Block::step(int index) {
   warp.clock.k[self] = warp.sequence;
   warp.clock.c[self] = warp.sequence;
   double cost = wait_for_values(warp, group.first->kind) + take_work(warp, group.mask) +
-                cold_code(*group.first);
+                code_between(warp, *group.first);
   if (group.first->kind == OpKind::trace) {
     record(warp, group, cost);
   } else {
@@ -229,11 +231,22 @@ double Block::wait_for_values(Warp& warp, OpKind next) {
   return wait;
 }
 
-/// Machine code is fetched when the first warp of a CTA comes to it.
-double Block::cold_code(const Op& call) {
-  const double cost = grid_.timing()(cost::kColdCode);
-  if (cost == 0 || call.kind == OpKind::trace) return 0;
-  return warm_sites_.emplace(call.site.file, call.site.line).second ? cost : 0;
+/// What stands in front of an operation beside the charged arithmetic: plain code, and its fetch
+/// when the first warp of a CTA comes to it.
+double Block::code_between(Warp& warp, const Op& call) {
+  if (kernel_.plain_code.empty() || call.kind == OpKind::trace) return 0;
+  const auto [site, cold] = sites_.try_emplace({call.site.file, call.site.line}, nullptr);
+  if (cold) {
+    for (const PlainCode& plain : kernel_.plain_code) {
+      const bool is_here =
+          call.kind == plain.kind && std::string_view(call.site.file).ends_with(plain.file);
+      if (is_here) site->second = &plain;
+    }
+  }
+  const PlainCode* before = std::exchange(warp.plain, site->second);
+  const double fetch = cold ? grid_.timing()(cost::kColdCode) : 0;
+  if (warp.plain == nullptr || (warp.plain->of_run && warp.plain == before)) return fetch;
+  return fetch + grid_.timing()(*warp.plain->cost);
 }
 
 // Arithmetic charged since the last operation: the busiest pipe of the warp's sub-partition, which
@@ -246,7 +259,8 @@ double Block::take_work(const Warp& warp, uint32_t mask) {
   };
   const double alu = slots(Work::alu, cost::kAlu) + slots(Work::convert, cost::kConvert) +
                      lane.work[kWorkFromE4m3] * timing(cost::kFromE4m3);
-  const double need = std::max({slots(Work::fma, cost::kFma), alu, slots(Work::exp2, cost::kExp2)});
+  const double exp2 = slots(Work::exp2, cost::kExp2) + slots(Work::exp2, cost::kBesideExp2);
+  const double need = std::max({slots(Work::fma, cost::kFma), alu, exp2});
   const double chain = slots(Work::dependent, cost::kDependent);
   each_lane(mask,
             [&](int l) { lanes_[static_cast<std::size_t>(warp.index * 32 + l)]->work.fill(0); });

@@ -6,12 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -58,7 +58,8 @@ struct Warp {
   uint32_t last_load = 0, last_store = 0;  // tensor memory, sequence at issue
   double loads_done = 0, stores_done = 0;  // time at which they are complete
   double values_at = 0;  // when what loads and matrix instructions have left in registers is there
-  bool in_matrices = false;  // the last instruction was ldmatrix or mma.sync
+  bool in_matrices = false;          // the last instruction was ldmatrix or mma.sync
+  const PlainCode* plain = nullptr;  // beside the last operation
   int kv_block = -1;
   char mark = 0, expected = 0;
   int32_t mark_block = -1, expected_block = -1;
@@ -196,7 +197,7 @@ class Block {
   double global_access(Warp& warp, const Group& group);
   double prefetch(Warp& warp, const Group& group);
   bool allows_equal_stores(uint32_t offset) const;
-  bool in_cache(const GlobalRange& range, const void* address);
+  double line_at(const GlobalRange& range, const void* address);
   void check_global(const Warp& warp, const Op& call, const void* address, bool writes,
                     const GlobalRange& range);
   double atomic(Warp& warp, const Group& group);
@@ -230,8 +231,8 @@ class Block {
 
   // block_matrix.cpp: ldmatrix and mma.sync
   double wait_for_values(Warp& warp, OpKind next);
-  double cold_code(const Op& call);
-  double load_cost(Warp& warp, const Cost& latency);
+  double code_between(Warp& warp, const Op& call);
+  double load_cost(Warp& warp, double latency);
   double load_matrices(Warp& warp, const Group& group);
   double mma_sync(Warp& warp, const Group& group);
   bool holds_operand(const Warp& warp, uint32_t address, const Op& call);
@@ -311,10 +312,11 @@ class Block {
     double begin = 0, end = -1;
   } pipe_range_;
   int64_t bytes_in_flight_ = 0;
-  std::unordered_set<uint64_t> constant_lines_;  // that L1 holds; none is evicted
+  std::unordered_map<uint64_t, double> constant_lines_;  // when L1 holds them; none is evicted
   double copy_issue_free_ = 0, copy_rate_free_ = 0;
   int registers_free_ = 0;
-  std::set<std::pair<std::string_view, int>> warm_sites_;  // operations that some warp has reached
+  std::map<std::pair<const char*, int>, const PlainCode*>
+      sites_;  // reached so far: their plain code
   double matrix_port_free_ = 0;
   std::array<double, 4> mma_free_{};   // of each sub-partition
   std::array<double, 4> pipe_busy_{};  // MUFU and FMA of each sub-partition, one figure

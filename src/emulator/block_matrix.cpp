@@ -65,10 +65,11 @@ double Block::load_matrices(Warp& warp, const Group& group) {
   const Timing& timing = grid_.timing();
   const double now = grid_.now();
   matrix_port_free_ = std::max(matrix_port_free_, now) + timing(cost::kMatrixPort);
-  // The first of a run is waited for; the others are on their way while MMAs issue.
+  // The first of a run is waited for; the others are on their way while MMAs issue, if there are
+  // registers for them.
   const double issue =
       std::max(matrix_port_free_ - now - timing(cost::kMatrixPort), 0.0) + timing(cost::kIssue);
-  const double exposed = warp.in_matrices ? 0 : timing(cost::kMatrixLoad);
+  const double exposed = warp.in_matrices && kernel_.loads_ahead ? 0 : timing(cost::kMatrixLoad);
   warp.in_matrices = true;
   return issue + exposed;
 }

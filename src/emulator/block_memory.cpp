@@ -54,15 +54,15 @@ double Block::shared_access(Warp& warp, const Group& group) {
     }
   });
   finish_lanes(warp, group.mask);
-  return writes ? grid_.timing()(cost::kSharedStore) : load_cost(warp, cost::kShared);
+  return writes ? grid_.timing()(cost::kSharedStore)
+                : load_cost(warp, grid_.timing()(cost::kShared));
 }
 
 // A load that other loads follow costs its issue alone, where the table has a figure for that.
-double Block::load_cost(Warp& warp, const Cost& latency) {
-  const Timing& timing = grid_.timing();
-  const double issue = timing(cost::kLoadIssue);
-  if (issue == 0) return timing(latency);
-  warp.values_at = std::max(warp.values_at, grid_.now() + timing(latency));
+double Block::load_cost(Warp& warp, double latency) {
+  const double issue = grid_.timing()(cost::kLoadIssue);
+  if (issue == 0) return latency;
+  warp.values_at = std::max(warp.values_at, grid_.now() + latency);
   warp.in_matrices = false;
   return issue;
 }
@@ -79,7 +79,8 @@ bool Block::allows_equal_stores(uint32_t offset) const {
 double Block::global_access(Warp& warp, const Group& group) {
   const Op& first = *group.first;
   const bool writes = first.kind == OpKind::store_global;
-  bool hit = first.kind == OpKind::load_constant;
+  const bool constant = first.kind == OpKind::load_constant;
+  double latency = grid_.timing()(constant ? cost::kConstantHit : cost::kGlobal);
   each_lane(group.mask, [&](int l) {
     if (grid_.stopped()) return;
     const Op& call = op(warp, l);
@@ -103,15 +104,15 @@ double Block::global_access(Warp& warp, const Group& group) {
       return;
     }
     std::memcpy(call.target, call.source, call.bytes);
-    if (first.kind == OpKind::load_constant) hit = in_cache(*range, address) && hit;
+    if (constant) latency = std::max(latency, line_at(*range, address) - grid_.now());
     if (!range->writable) return;
     check_global(warp, call, address, writes, *range);
   });
   // What nobody writes needs no order, so constants do not hold a release back.
-  if (first.kind != OpKind::load_constant) note_access(warp, group.mask);
+  if (!constant) note_access(warp, group.mask);
   finish_lanes(warp, group.mask);
   if (writes) return grid_.timing()(cost::kGlobalStore);
-  return load_cost(warp, hit ? cost::kConstantHit : cost::kGlobal);
+  return load_cost(warp, latency);
 }
 
 // A hint: what lies outside is not read, but it is no address that a kernel should hint at.
@@ -126,14 +127,16 @@ double Block::prefetch(Warp& warp, const Group& group) {
   return grid_.timing()(cost::kIssue);
 }
 
-/// Has this block read the line before? It has from now on. Lines are counted from the start of the
-/// allocation, so that no run depends on addresses.
-bool Block::in_cache(const GlobalRange& range, const void* address) {
+/// When L1 holds the line: the block's first read of it has it brought. Lines are counted from the
+/// start of the allocation, so that no run depends on addresses.
+double Block::line_at(const GlobalRange& range, const void* address) {
   constexpr int kLineBytesLog2 = 7, kRangeShift = 48;
   const auto number = static_cast<uint64_t>(&range - launch_.memory.data());
   const auto offset = static_cast<uint64_t>(static_cast<const std::byte*>(address) -
                                             static_cast<const std::byte*>(range.base));
-  return !constant_lines_.insert(number << kRangeShift | offset >> kLineBytesLog2).second;
+  const double fetched = grid_.now() + grid_.timing()(cost::kConstantMiss);
+  return constant_lines_.try_emplace(number << kRangeShift | offset >> kLineBytesLog2, fetched)
+      .first->second;
 }
 
 // Words keep their last writer and reader: neighbours in a sector may belong to other blocks.

@@ -40,7 +40,7 @@ class WholeChip {
 }  // namespace
 
 Result<double> predict_hopper_cycles(const HopperTimingCase& timed, Band band,
-                                     const FittedCosts* fitted) {
+                                     const FittedCosts* fitted, trace::Recorder* recorder) {
   constexpr int kWorkers = facts_of(Chip::h200).multiprocessors;
   const DecodeCase one({.kernel = Backend::hopper,
                         .head_dim = timed.head_dim,
@@ -60,6 +60,7 @@ Result<double> predict_hopper_cycles(const HopperTimingCase& timed, Band band,
   options.only_block = kWorkers - 1;  // it looks for its work behind everybody else's
   options.band = band;
   options.fitted = fitted;
+  options.recorder = recorder;
   const RunResult run =
       run_hopper(chip.problem(), kWorkers, chip.call(), workspace.data(), options);
   if (run.report.has_error()) return Status{DEUCE_HAZARD, "", run.report.text()};

@@ -21,9 +21,11 @@ struct HopperTimingCase {
   int requests = 1, tiles = 48;
 };
 
-/// UNSUPPORTED or INVALID_ARGUMENT when the kernel does not take the case.
+/// UNSUPPORTED or INVALID_ARGUMENT when the kernel does not take the case. `recorder` takes the
+/// timeline of the CTA.
 Result<double> predict_hopper_cycles(const HopperTimingCase& timed, Band band,
-                                     const FittedCosts* fitted = nullptr);
+                                     const FittedCosts* fitted = nullptr,
+                                     trace::Recorder* recorder = nullptr);
 
 struct HopperTimingReport {
   HopperTimingCase timed;

@@ -28,6 +28,19 @@ std::vector<HopperVariant> hopper_variants_128();
 std::vector<HopperVariant> hopper_variants_64_fixed();
 std::vector<HopperVariant> hopper_variants_128_fixed();
 
+/// Where the code of this kernel stands that is neither an operation nor charged.
+inline std::vector<PlainCode> hopper_plain_code() {
+  std::vector<PlainCode> list{
+      {"hopper/schedule.h", OpKind::load_constant, &cost::kScheduleRequests, true},
+      {"hopper/queries.h", OpKind::load_global, &cost::kQueryLoad},
+      {"hopper/load.h", OpKind::arrive_expect, &cost::kTileIssue}};
+  for (const OpKind kind : {OpKind::shuffle_index, OpKind::shuffle_xor, OpKind::shuffle_up}) {
+    list.push_back({"hopper/schedule.h", kind, &cost::kScheduleStep});
+    list.push_back({"hopper/states.h", kind, &cost::kMergeStep});
+  }
+  return list;
+}
+
 template <hopper::Config kConfig>
 KernelSpec hopper_kernel_spec() {
   using Storage = hopper::SharedStorage<kConfig>;
@@ -50,6 +63,8 @@ KernelSpec hopper_kernel_spec() {
       {"row states", offsetof(Storage, rows), sizeof(Storage::rows) / kConfig.streams,
        kConfig.streams},
       {"poisoned", offsetof(Storage, poisoned), sizeof(uint32_t), kConfig.stages}};
+  spec.plain_code = hopper_plain_code();
+  spec.loads_ahead = !kConfig.moves_registers();
   spec.traces_operands = true;
   return spec;
 }

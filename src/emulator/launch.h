@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emulator/finding.h"
@@ -30,6 +31,14 @@ struct NamedRange {
   bool equal_stores = false;
 };
 
+/// Arithmetic that stands beside an operation of a source file and that the source does not charge.
+struct PlainCode {
+  std::string_view file;  // end of its path
+  OpKind kind;
+  const Cost* cost;     // of each such operation, beside its own
+  bool of_run = false;  // of operations that follow each other, only of the first
+};
+
 struct KernelSpec {
   std::string name;
   Chip chip = Chip::b200;  // whose costs its runs take
@@ -40,6 +49,8 @@ struct KernelSpec {
   std::vector<Edge> edges;
   std::vector<Role> uniform_roles;  // lanes differ in values alone, but for the elected one
   std::vector<NamedRange> shared_ranges, tensor_ranges;
+  std::vector<PlainCode> plain_code = {};
+  bool loads_ahead = true;  // registers suffice to issue ldmatrix while MMAs of an earlier one run
   bool traces_operands = false;  // says to its tracer which tile it copies, reads and works on
 };
 

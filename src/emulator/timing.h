@@ -32,8 +32,9 @@ struct ChipFacts {
   double clock_hz;
 };
 constexpr ChipFacts facts_of(Chip chip) {
-  // B200: sustained clock, SemiAnalysis. H200: its clock while these kernels run.
-  return chip == Chip::b200 ? ChipFacts{"B200", 148, 1.845e9} : ChipFacts{"H200", 132, 1.98e9};
+  // B200: sustained clock, SemiAnalysis. H200: %clock64 over %globaltimer while long launches ran
+  // (1.80 to 1.83 GHz; up to 1.90 in short ones). NVML said 1980 MHz all the time.
+  return chip == Chip::b200 ? ChipFacts{"B200", 148, 1.845e9} : ChipFacts{"H200", 132, 1.81e9};
 }
 
 /// Of the B200, for figures of the Blackwell kernel.
@@ -112,7 +113,7 @@ inline constexpr Cost kCopyLatency{
     {650, 1000, 1400, "H200: 4 to 16 KB from an idle DRAM; B200 sources for a busy one"}};
 inline constexpr Cost kCopyRate{
     {26.7, 26.7, 24.8, "7.3 to 6.8 TB/s over 148 SMs at 1.845 GHz, B/clk/SM"},
-    {17.4, 17.25, 16.9, "H200: read roof of linear boxes, 4.5 TB/s over 132 SMs"}};
+    {19.1, 19.0, 18.6, "H200: read roofs, 4.54 TB/s over 132 SMs at 1.81 GHz"}};
 
 // Hopper's copies and warp-level matrices.
 inline constexpr Cost kCopyBox{{},
@@ -126,7 +127,21 @@ inline constexpr Cost kMatrixPort{{}, {4, 4, 4, "H200: 128 B per clk and SM"}};
 inline constexpr Cost kFromE4m3{{}, {2, 4, 8, "estimate: 64 results per clk and SM"}};
 inline constexpr Cost kLoadIssue{{}, {2, 4, 8, "estimate: a load that others follow"}};
 inline constexpr Cost kColdCode{
-    {}, {0, 40, 120, "estimate: first pass over an operation of the source"}};
+    {}, {10, 25, 40, "H200 traces: first issue of a tile 100 cycles longer, four operations"}};
+
+// Hopper's code between operations, which its source does not charge: KernelSpec::plain_code.
+inline constexpr Cost kScheduleRequests{
+    {}, {380, 433, 480, "H200 traces: 740 cycles for a window of requests, less its shuffles"}};
+inline constexpr Cost kScheduleStep{
+    {}, {18, 24, 30, "H200 traces: a step of the prefix sum takes 48, its shuffle 24"}};
+inline constexpr Cost kMergeStep{
+    {}, {40, 60, 80, "H200 traces: 1230 cycles for two rows a warp, over the merge's shuffles"}};
+inline constexpr Cost kQueryLoad{
+    {}, {20, 30, 40, "H200 traces: 850 cycles between a piece and its first wait, over the loads"}};
+inline constexpr Cost kTileIssue{
+    {}, {150, 205, 260, "H200 traces: 850 cycles from tile to tile in a load warp"}};
+inline constexpr Cost kBesideExp2{
+    {}, {6.5, 7.5, 8.5, "H200 traces: softmax of a tile 645 cycles, over its exponentials"}};
 
 // Generic instructions of one warp.
 inline constexpr Cost kShared{{19, 24, 29, "B300: LDS latency"},
@@ -136,6 +151,9 @@ inline constexpr Cost kSharedStore{{19, 24, 29, "B300: as a load"},
 inline constexpr Cost kShuffle{{24, 24, 24, "B300"}, {24, 24, 24, "H200"}};
 inline constexpr Cost kGlobal{{301, 600, 889, "B300: L2 to DRAM"},
                               {288, 600, 900, "University of Delaware, GH100: L2 to DRAM"}};
+inline constexpr Cost kConstantMiss{
+    {301, 600, 889, "B300: L2 to DRAM"},
+    {240, 288, 600, "University of Delaware, GH100: L2, as every CTA reads the same lengths"}};
 inline constexpr Cost kConstantHit{{28, 35, 45, "L1 hit of a read-only load, Volta to Hopper"},
                                    {28, 35, 45, "L1 hit of a read-only load, Volta to Hopper"}};
 inline constexpr Cost kGlobalStore{{4, 8, 16, "issue only"}, {4, 8, 16, "issue only"}};
