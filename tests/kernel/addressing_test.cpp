@@ -9,12 +9,13 @@
 namespace deuce::testing {
 namespace {
 
-constexpr int kDim = 64;
+constexpr int kDim = 64, kDigits = 256;
 
-/// One key of each request scores far above the rest; its V row names request, KV head, position.
-Case needle_case(const std::vector<int64_t>& lengths, std::vector<int64_t> needles) {
-  Case hidden;
-  hidden.out_dtype = hidden.q_dtype = hidden.kv_dtype = DEUCE_F32;
+/// One key of each request scores far above the rest; its V row names request, KV head, position,
+/// in digits that fp16 holds.
+Case needle_case(const Subject& subject, const std::vector<int64_t>& lengths,
+                 std::vector<int64_t> needles) {
+  Case hidden = fine_case(subject);
   hidden.requests = requests_of(lengths);
   hidden.kv_heads = 2;
   hidden.group = 2;
@@ -25,9 +26,10 @@ Case needle_case(const std::vector<int64_t>& lengths, std::vector<int64_t> needl
     if (tensor == 'q') row[0] = 1;
     if (tensor == 'k') row[0] = position == needles[request] ? 100.0F : 0.0F;
     if (tensor != 'v') return;
-    row[0] = static_cast<float>(position);
+    row[0] = static_cast<float>(position % kDigits);
     row[1] = static_cast<float>(request);
     row[2] = static_cast<float>(head);
+    row[3] = static_cast<float>(position / kDigits);
   };
   return hidden;
 }
@@ -41,11 +43,10 @@ class Addressing : public Backends {
     for (std::size_t b = 0; b < needles.size(); ++b) {
       for (int head = 0; head < 4; ++head) {
         const double* row = &out[(b * 4 + head) * kDim];
-        const double slack = 1e-6 * static_cast<double>(hidden.requests[b].kv_len);
-        ASSERT_NEAR(row[0], static_cast<double>(needles[b]), slack)
+        ASSERT_NEAR(row[3] * kDigits + row[0], static_cast<double>(needles[b]), 0.01)
             << "request " << b << " read another position\n  " << describe(hidden).substr(0, 500);
-        ASSERT_NEAR(row[1], static_cast<double>(b), 1e-4) << "read another request";
-        ASSERT_NEAR(row[2], head / 2, 1e-6) << "read another KV head";
+        ASSERT_NEAR(row[1], static_cast<double>(b), 0.01) << "read another request";
+        ASSERT_NEAR(row[2], head / 2, 0.01) << "read another KV head";
       }
     }
   }
@@ -55,13 +56,15 @@ class Addressing : public Backends {
 // divide it.
 TEST_P(Addressing, EveryKeyOfEveryPageIsFound) {
   for (const int32_t page_size : {0, 1, 8, 16, 24, 48, 96, 128, 192, 256}) {
+    const bool too_slow = subject().backend == DEUCE_BACKEND_EMULATOR && page_size % 48 != 0;
+    if (too_slow && page_size != 8) continue;
     const int64_t length = page_size == 0 ? 200 : std::max<int64_t>(200, page_size + 37);
     std::vector<int64_t> lengths, needles;
     for (int64_t position = 0; position < length; ++position) {
       lengths.push_back(length);
       needles.push_back(position);
     }
-    Case hidden = needle_case(lengths, needles);
+    Case hidden = needle_case(subject(), lengths, needles);
     hidden.page_size = page_size;
     hidden.indptr = page_size % 16 == 8;
     expect_needles(hidden, needles);
@@ -71,13 +74,13 @@ TEST_P(Addressing, EveryKeyOfEveryPageIsFound) {
 // Witness: flashinfer-ai/flashinfer#4347. Only the first 4,096 keys and the last page counted.
 TEST_P(Addressing, EveryPageOfALongContextIsFound) {
   for (const int32_t page_size : {16, 256, 1024}) {
+    if (subject().backend == DEUCE_BACKEND_EMULATOR && page_size != 256) continue;  // 7 s each
     std::vector<int64_t> lengths, needles;
     for (const int64_t position : {0, 4095, 4096, 8191, 20000, 32767, 40959}) {
       lengths.push_back(40960);
       needles.push_back(position);
     }
-    Case hidden = needle_case(lengths, needles);
-    hidden.kv_dtype = hidden.q_dtype = DEUCE_F32;
+    Case hidden = needle_case(subject(), lengths, needles);
     hidden.page_size = page_size;
     expect_needles(hidden, needles);
   }
@@ -111,7 +114,7 @@ TEST_P(Addressing, ATableWithoutColumnsIsNeverRead) {
 // Witness: PSAL-POSTECH/ONNXim#33. KV head = head / hkv instead of head / ratio.
 TEST_P(Addressing, ChangingOneKvHeadChangesItsOwnQueryHeadsOnly) {
   for (const auto& [kv_heads, group] : {std::pair{12, 1}, {8, 4}, {4, 7}, {2, 3}}) {
-    Case base = float_case();
+    Case base = fine_case(subject());
     base.requests = requests_of({77, 300});
     base.kv_heads = kv_heads;
     base.group = group;
@@ -189,7 +192,7 @@ TEST_P(Addressing, EveryStaleByteOfAnFp8CacheIsInvisible) {
     partial.kv_dtype = dtype;
     partial.page_size = 32;
     partial.requests = requests_of({1, 31, 32, 45});
-    partial.token_scales = true;
+    partial.token_scales = !subject().is_gpu_kernel();  // those have none
     Instance zeros(partial, {.fill = Poison::Fill::zeros});
     const Outcome expected = run(subject(), zeros);
     if (expected.refused()) continue;

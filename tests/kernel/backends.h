@@ -5,18 +5,31 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "support/subject.h"
 
 namespace deuce::testing {
 
+/// Empty, or what is wrong with the cases that were computed in a test of this full name.
+std::string service_complaint(const std::string& test, const ServedCases& cases);
+
 class Backends : public ::testing::TestWithParam<Subject> {
  protected:
   void SetUp() override {
+    served_cases() = {};
     const std::string why = subject().why_missing == nullptr ? "" : subject().why_missing();
     if (why.empty()) return;
     if (std::getenv("DEUCE_REQUIRE_GPU") != nullptr) FAIL() << "a GPU is required: " << why;
     GTEST_SKIP() << "no GPU: " << why;
+  }
+  /// A test that a subject is expected to serve must have computed something on it, and one that it
+  /// is expected to refuse as a whole nothing: the list stays true.
+  void TearDown() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    const std::string name = std::string(test->test_suite_name()) + "." + test->name();
+    const std::string complaint = service_complaint(name, served_cases());
+    if (!complaint.empty()) ADD_FAILURE() << complaint;
   }
   const Subject& subject() const { return GetParam(); }
 };

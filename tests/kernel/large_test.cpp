@@ -223,7 +223,9 @@ std::vector<uint32_t> run_placed(const Subject& subject, const Placement& at) {
   if (subject.mutate) subject.mutate(config, args);
   deuce_decode_plan plan = nullptr;
   const Release release{subject.device};
-  if (deuce_decode_plan_create(&config, &plan) == DEUCE_UNSUPPORTED) return {};
+  const deuce_status planned = deuce_decode_plan_create(&config, &plan);
+  served_cases().note(planned);
+  if (planned == DEUCE_UNSUPPORTED) return {};
   std::size_t bytes = 0, control = 0;
   deuce_decode_workspace_size(&config, &bytes, &control);
   GuardedBuffer host;

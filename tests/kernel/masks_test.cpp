@@ -13,8 +13,8 @@ namespace {
 constexpr int kDim = 64;
 
 /// Keys are told apart by position, so at most kDim of them.
-Case marked_case(int64_t kv_len, int32_t q_len) {
-  Case marked = float_case();
+Case marked_case(const Subject& subject, int64_t kv_len, int32_t q_len) {
+  Case marked = fine_case(subject);
   marked.requests = requests_of({kv_len}, q_len);
   marked.content = [](char tensor, int32_t, int64_t, int64_t position, float* row) {
     for (int i = 0; i < kDim; ++i) row[i] = 0;
@@ -42,7 +42,7 @@ class Masks : public Backends {
       for (int64_t key = 0; key < kDim; ++key) count += sees(from, row, key) ? 1 : 0;
       for (int64_t key = 0; key < kDim; ++key) {
         const double expected = sees(from, row, key) ? 1.0 / count : 0;
-        ASSERT_NEAR(out[row * kDim + key], expected, 1e-6)
+        ASSERT_NEAR(out[row * kDim + key], expected, fine_error(from) * expected)
             << "row " << row << ", key " << key << "\n  " << describe(from);
       }
       ASSERT_NEAR(std::exp(lse[row]), count, 1e-5 * count + 1e-30) << describe(from);
@@ -55,7 +55,7 @@ class Masks : public Backends {
 
 // Witness: pytorch/pytorch#108108. Alignment to the top left instead of the bottom right.
 TEST_P(Masks, CausalIsBottomRight) {
-  Case longer = marked_case(7, 3);
+  Case longer = marked_case(subject(), 7, 3);
   longer.causal = true;
   const auto outcome = run_or_refuse(subject(), longer);
   if (!outcome) return;
@@ -64,10 +64,10 @@ TEST_P(Masks, CausalIsBottomRight) {
   for (int row = 0; row < 3; ++row) {
     for (int key = 0; key < 7; ++key) {
       const double expected = key < visible_by_hand[row] ? 1.0 / visible_by_hand[row] : 0;
-      EXPECT_NEAR(out[row * kDim + key], expected, 1e-6);
+      EXPECT_NEAR(out[row * kDim + key], expected, fine_error(longer) * expected);
     }
   }
-  Case shorter = marked_case(3, 7);  // rows 0 to 3 stand before the first key
+  Case shorter = marked_case(subject(), 3, 7);  // rows 0 to 3 stand before the first key
   shorter.causal = true;
   const auto second = run_or_refuse(subject(), shorter);
   const auto lse = lse_values(*second);
@@ -81,7 +81,7 @@ TEST_P(Masks, TwoSidedWindowsWithMoreQueriesThanKeys) {
     for (int32_t right = -1; right <= 4; ++right) {
       for (const bool causal : {false, true}) {
         for (const int64_t kv_start : {0, 1}) {
-          Case windowed = marked_case(3, 8);
+          Case windowed = marked_case(subject(), 3, 8);
           windowed.window_left = left;
           windowed.window_right = right;
           windowed.causal = causal;
@@ -99,7 +99,7 @@ TEST_P(Masks, WindowEdgesAreInclusive) {
   for (const int32_t window : {0, 1, 7, 8, 9, 15, 16, 17, 40, 41, 42, 1000000000}) {
     for (const int32_t q_len : {1, 2, 4}) {
       for (const int32_t page_size : {0, 8, 16}) {
-        Case windowed = marked_case(length, q_len);
+        Case windowed = marked_case(subject(), length, q_len);
         windowed.window_left = window;
         windowed.page_size = page_size;
         windowed.causal = true;
@@ -134,7 +134,7 @@ TEST_P(Masks, WindowsInsideALongContext) {
 TEST_P(Masks, LowScoresSurviveAMaskedFirstTile) {
   for (const int64_t length : {448, 130, 257}) {
     for (const int32_t window : {-1, 100, 200}) {
-      Case low = float_case();
+      Case low = fine_case(subject());
       low.requests = requests_of({length}, 88);
       low.group = 7;
       low.causal = true;
@@ -180,7 +180,7 @@ TEST_P(Masks, RowsThatSeeNothingAreZeroWhateverTheCause) {
 TEST_P(Masks, SeveralTokensEqualSeveralCallsOfOne) {
   for (const int32_t q_len : {2, 3, 5, 8, 17}) {
     for (const int64_t length : {128 + 1, 256 + q_len - 1, 200}) {
-      Case many = float_case();
+      Case many = fine_case(subject());
       many.requests = requests_of({length}, q_len);
       many.group = 2;
       many.causal = true;
@@ -197,13 +197,17 @@ TEST_P(Masks, SeveralTokensEqualSeveralCallsOfOne) {
         Instance source(many);  // row i of it is the one row of the single call
         one.content = [&](char tensor, int32_t, int64_t head, int64_t, float* row) {
           if (tensor != 'q') return;
-          const auto* q = static_cast<const float*>(source.args.q);
-          std::copy_n(q + i * source.args.q_stride[1] + head * source.args.q_stride[2], kDim, row);
+          const int64_t at = i * source.args.q_stride[1] + head * source.args.q_stride[2];
+          for (int c = 0; c < kDim; ++c) {
+            row[c] = static_cast<float>(element(many.q_dtype, source.args.q, at + c));
+          }
         };
         const auto single = run_or_refuse(subject(), one);
         const auto out_one = output_values(one, *single), lse_one = lse_values(*single);
         for (std::size_t c = 0; c < out_one.size(); ++c) {
-          ASSERT_NEAR(out_one[c], out[i * 2 * kDim + c], 2e-5) << describe(many);
+          const double expected = out[i * 2 * kDim + c];
+          ASSERT_NEAR(out_one[c], expected, 2 * fine_error(many) * (1 + std::fabs(expected)))
+              << describe(many);
         }
         for (int h = 0; h < 2; ++h) ASSERT_NEAR(lse_one[h], lse[i * 2 + h], 1e-5);
       }

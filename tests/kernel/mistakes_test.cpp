@@ -22,7 +22,7 @@ TEST(TiledAttention, PassesTheFrameOnEveryDrawnCase) {
 /// A case with scores far from zero, many tiles and several workers.
 Case demanding_case(uint64_t seed) {
   Rng rng(seed);
-  Case from = float_case();
+  Case from = fine_case({.name = "reference"});
   from.seed = seed;
   from.requests = requests_of({uniform(rng, 1, 700), 0, 5000, 2}, 3);
   from.kv_heads = 2;

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cstring>
 #include <optional>
 #include <vector>
 
 #include "reference/number_format.h"
+#include "support/content.h"
 #include "support/subject.h"
 
 namespace deuce::testing {
@@ -27,6 +29,15 @@ inline std::vector<double> lse_values(const Outcome& outcome) {
   return values;
 }
 
+/// Element `at` of a tensor.
+inline double element(int32_t dtype, const void* tensor, int64_t at) {
+  const int64_t bytes = element_bytes(dtype);
+  uint32_t bits = 0;
+  std::memcpy(&bits, static_cast<const std::byte*>(tensor) + at * bytes,
+              static_cast<std::size_t>(bytes));
+  return reference::decode(bits, reference::number_format(DType{dtype}));
+}
+
 /// Requests of one row and the given lengths.
 inline std::vector<RequestCase> requests_of(const std::vector<int64_t>& lengths,
                                             int32_t q_len = 1) {
@@ -38,12 +49,16 @@ inline std::vector<RequestCase> requests_of(const std::vector<int64_t>& lengths,
   return requests;
 }
 
-/// Everything in fp32, so that small differences show.
-inline Case float_case() {
-  Case plain;
-  plain.q_dtype = plain.kv_dtype = plain.out_dtype = DEUCE_F32;
-  return plain;
+/// Every tensor in the finest type that the subject takes, so that small differences show: fp32,
+/// and fp16 on GPU kernels, which multiply 16-bit numbers alone.
+inline Case fine_case(const Subject& subject) {
+  Case fine;
+  fine.q_dtype = fine.kv_dtype = fine.out_dtype = subject.is_gpu_kernel() ? DEUCE_F16 : DEUCE_F32;
+  return fine;
 }
+/// Relative error of an output of fine_case() that is a short sum without cancellation: in fp16
+/// probabilities and output are rounded.
+inline double fine_error(const Case& fine) { return fine.out_dtype == DEUCE_F16 ? 0x1p-9 : 1e-5; }
 
 /// The outcome, or nothing when the subject refuses the case by name; any other failure is one of
 /// the test.

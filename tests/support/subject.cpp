@@ -117,6 +117,11 @@ std::string differing(const char* name, const std::vector<uint32_t>& a,
 
 }  // namespace
 
+ServedCases& served_cases() {
+  static ServedCases cases;
+  return cases;
+}
+
 std::vector<Subject>& device_subjects() {
   static std::vector<Subject> list;
   return list;
@@ -214,6 +219,7 @@ Outcome run(const Subject& subject, Instance& instance, const RunOptions& option
   }
   deuce_decode_plan_destroy(plan);
   forced_workers() = 0;
+  served_cases().note(outcome.status);
   if (outcome.status == DEUCE_OK) {
     outcome.out = instance.output_bits();
     outcome.lse = instance.lse_bits();

@@ -42,6 +42,11 @@ struct Subject {
   bool is_slow() const {
     return backend == DEUCE_BACKEND_REFERENCE || backend == DEUCE_BACKEND_EMULATOR;
   }
+  /// A kernel for GPUs, on one or in the emulator.
+  bool is_gpu_kernel() const {
+    return backend == DEUCE_BACKEND_EMULATOR || backend == DEUCE_BACKEND_HOPPER ||
+           backend == DEUCE_BACKEND_BLACKWELL;
+  }
   /// The slowest of all: 200 matrix instructions of a warp for each tile of keys, emulated.
   bool runs_every_matrix() const {
     return backend == DEUCE_BACKEND_EMULATOR && emulated_backend == DEUCE_BACKEND_HOPPER;
@@ -70,6 +75,17 @@ struct RunOptions {
   uint8_t workspace_fill = 0xFF;
   std::ptrdiff_t workspace_excess = 0;  // bytes given beyond what was asked for
 };
+
+/// Cases of the running test that subjects computed, and that they refused by name. A test in which
+/// everything is refused has shown nothing, so Backends (kernel/backends.h) looks at it.
+struct ServedCases {
+  int computed = 0, refused = 0;
+  void note(deuce_status status) {
+    computed += status == DEUCE_OK ? 1 : 0;
+    refused += status == DEUCE_UNSUPPORTED ? 1 : 0;
+  }
+};
+ServedCases& served_cases();
 
 /// Plans and runs the instance on the subject through the C API, under a watchdog.
 Outcome run(const Subject& subject, Instance& instance, const RunOptions& options = {});
