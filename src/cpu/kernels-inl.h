@@ -62,6 +62,10 @@ void convert_row(DType type, const void* from, int count, float* to) {
   widen(Half{});
 }
 
+void exp2_of_all(const float* from, int count, float* to) {
+  for (int i = 0; i < count; i += kLanes) store(exp2(load(from + i)), to + i);
+}
+
 float* query_group(const ItemShape& shape, int head, int group, float* q) {
   const int floats = kGroupRows * 2 * kLanes * step_count(shape.head_dim_qk);
   return q + ptrdiff_t{head * shape.groups() + group} * floats;

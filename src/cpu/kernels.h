@@ -112,6 +112,8 @@ struct Kernels {
   void (*take_row)(const ItemShape& shape, const ItemState& state, int head, int row, int to_row,
                    const Partial& to);
 
+  /// 2^x of `count` floats, a multiple of kMaxLanes: what softmax takes, for its test.
+  void (*exp2)(const float* from, int count, float* to);
   // For roof.h.
   float (*read_lines)(const std::byte* from, std::size_t bytes);
   float (*multiply_adds)(int64_t rounds);

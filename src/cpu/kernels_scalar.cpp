@@ -20,8 +20,9 @@ namespace {
 #include "cpu/kernels-inl.h"
 #include "cpu/roof-inl.h"
 
-constexpr Kernels kKernels{"scalar", kLanes,      false,    convert_row, place_query,  nullptr,
-                           begin,    attend_tile, take_row, read_lines,  multiply_adds};
+constexpr Kernels kKernels{"scalar",    kLanes,      false,      convert_row,
+                           place_query, nullptr,     begin,      attend_tile,
+                           take_row,    exp2_of_all, read_lines, multiply_adds};
 
 }  // namespace
 }  // namespace scalar

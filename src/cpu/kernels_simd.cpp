@@ -33,8 +33,8 @@ constexpr const char* kName = HWY_TARGET == HWY_AVX2   ? "avx2"
                               : HWY_TARGET == HWY_AVX3 ? "avx512"
                                                        : "neon";
 extern const Kernels kKernels;
-const Kernels kKernels{kName, kLanes,      false,    convert_row, place_query,  nullptr,
-                       begin, attend_tile, take_row, read_lines,  multiply_adds};
+const Kernels kKernels{kName, kLanes,      false,    convert_row, place_query, nullptr,
+                       begin, attend_tile, take_row, exp2_of_all, read_lines,  multiply_adds};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace deuce::cpu
