@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tracer of a GPU: each warp fills a slice of its own in device memory, by one lane and without
 // atomics or fences. Used by the traced kernels; the layout is that of trace/event.h.
-// A slice that is full only counts. Must hold: opened and closed by all lanes of every warp.
+// A slice that is full only counts, or begins again (kKeepNewest). What a hung kernel did last can
+// be read from its slices while it hangs. Must hold: opened and closed by all lanes of every warp.
 #pragma once
 
 #include "gpu/ptx/trace.cuh"
@@ -18,24 +19,22 @@ class DeviceTracer {
   __device__ __forceinline__ DeviceTracer(const trace::Buffer& buffer, unsigned thread,
                                           unsigned threads, unsigned block)
       : slice_(block * (threads / 32) + thread / 32) {
-    base_ = reinterpret_cast<uint64_t>(buffer.records);
-    offset_ = slice_ * buffer.capacity * 8;
+    const uint64_t first = uint64_t{slice_} * (buffer.capacity + 1);
+    const bool newest = buffer.policy == trace::kKeepNewest;
+    base_ = reinterpret_cast<uint64_t>(buffer.records + first);
+    mask_ = newest ? buffer.capacity * 8 - 1 : ~0u;
     // Lanes that do not store find their slice full from the start.
-    end_ = thread % 32 == 0 ? offset_ + buffer.capacity * 8 : 0;
+    end_ = thread % 32 != 0 ? 0 : newest ? ~0u : buffer.capacity * 8;
   }
 
   __device__ __forceinline__ void record(uint32_t word) {
-    ptx::store_record(base_ + offset_, word, offset_ < end_);
-    offset_ += 8;
+    ptx::store_record(base_ + (cursor_ & mask_), word, cursor_ < end_);
+    cursor_ += 8;
   }
 
-  /// Before the first record and after the last one.
-  __device__ __forceinline__ void open(const trace::Buffer& buffer) const {
-    const trace::Anchor now = anchor();
-    if (end_ != 0) buffer.headers[slice_].begin = now;
-  }
-  __device__ __forceinline__ void close(const trace::Buffer& buffer, unsigned thread,
-                                        unsigned block, Role role) const {
+  /// Before the first record and after the last one. The header can be read from then on.
+  __device__ __forceinline__ void open(const trace::Buffer& buffer, unsigned thread, unsigned block,
+                                       Role role) const {
     const trace::Anchor now = anchor();
     if (end_ == 0) return;
     trace::SliceHeader& header = buffer.headers[slice_];
@@ -47,9 +46,17 @@ class DeviceTracer {
     header.sm = static_cast<uint16_t>(ptx::multiprocessor());
     header.unit = static_cast<uint16_t>(thread / 32);
     header.capacity = buffer.capacity;
-    header.wanted = (offset_ - slice_ * buffer.capacity * 8) / 8;
-    header.policy = trace::Policy::keep_first;
+    header.policy = buffer.policy;
+    header.begin = now;
+  }
+  __device__ __forceinline__ void close(const trace::Buffer& buffer) const {
+    const trace::Anchor now = anchor();
+    const uint32_t cycles = cost(buffer);
+    if (end_ == 0) return;
+    trace::SliceHeader& header = buffer.headers[slice_];
+    header.wanted = cursor_ / 8;
     header.end = now;
+    trace::set_self_cost(header, cycles);
   }
 
  private:
@@ -62,8 +69,20 @@ class DeviceTracer {
     return {ptx::clock64(), now};
   }
 
+  /// Cycles of kSelfCostRecords records that follow each other, all into the slice's spare place.
+  __device__ __forceinline__ uint32_t cost(const trace::Buffer& buffer) const {
+    DeviceTracer probe = *this;
+    probe.base_ += uint64_t{buffer.capacity} * 8;
+    probe.mask_ = 0;
+    probe.cursor_ = 0;
+    const uint64_t begin = ptx::clock64();
+#pragma unroll
+    for (uint32_t i = 0; i < trace::kSelfCostRecords; ++i) probe.record(0);
+    return static_cast<uint32_t>(ptx::clock64() - begin);
+  }
+
   uint64_t base_;
-  uint32_t slice_, offset_, end_;  // bytes; all slices together stay below 4 GB
+  uint32_t slice_, mask_, end_, cursor_ = 0;  // bytes but for the first
 };
 
 }  // namespace deuce

@@ -9,6 +9,7 @@
 #include "gpu/device.h"
 #include "gpu/hopper_traced_kernels.h"
 #include "gpu/tensor_map.h"
+#include "gpu/trace_capture.h"
 #include "plan/hopper_params.h"
 
 namespace deuce::hopper {
@@ -27,6 +28,7 @@ class DeviceMemory {
     return status.ok() ? cuda_status(cudaMemset(data_, 0, bytes), "cudaMemset") : status;
   }
   void* data() const { return data_; }
+  void abandon() { data_ = nullptr; }
 
  private:
   void* data_ = nullptr;
@@ -56,46 +58,61 @@ const Functions* find(const Problem& problem) {
   return nullptr;
 }
 
-/// Median seconds of a launch, by events around it.
-Result<double> time_of(const std::function<cudaError_t()>& launch) {
+/// Two events on one stream.
+struct Span {
   cudaEvent_t begin = nullptr, end = nullptr;
-  Status status = cuda_status(cudaEventCreate(&begin), "cudaEventCreate");
-  if (status.ok()) status = cuda_status(cudaEventCreate(&end), "cudaEventCreate");
+  Status status;
+  Span() {
+    status = cuda_status(cudaEventCreate(&begin), "cudaEventCreate");
+    if (status.ok()) status = cuda_status(cudaEventCreate(&end), "cudaEventCreate");
+  }
+  ~Span() {
+    static_cast<void>(cudaEventDestroy(begin));
+    static_cast<void>(cudaEventDestroy(end));
+  }
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+};
+
+struct Times {
+  double median = 0;  // seconds
+  bool hangs = false;
+};
+
+/// Of `launch(i)`, i counting on from `first`, by events around each.
+Result<Times> time_of(int first, double hang_seconds,
+                      const std::function<cudaError_t(int)>& launch) {
+  const Span span;
+  Status status = span.status;
   std::vector<float> milliseconds;
   for (int i = 0; i < kRepeats && status.ok(); ++i) {
-    static_cast<void>(cudaEventRecord(begin));
-    status = cuda_status(launch(), "kernel launch");
-    static_cast<void>(cudaEventRecord(end));
-    if (status.ok()) status = cuda_status(cudaEventSynchronize(end), "traced kernel");
+    static_cast<void>(cudaEventRecord(span.begin));
+    status = cuda_status(launch(first + i), "kernel launch");
+    static_cast<void>(cudaEventRecord(span.end));
+    if (!status.ok()) break;
+    if (hang_seconds > 0) {
+      const Result<bool> ended = trace::ends_within(span.end, hang_seconds);
+      if (!ended.ok()) return ended.status();
+      if (!ended.value()) return Times{.median = 0, .hangs = true};
+    }
+    status = cuda_status(cudaEventSynchronize(span.end), "traced kernel");
     float elapsed = 0;
-    static_cast<void>(cudaEventElapsedTime(&elapsed, begin, end));
+    static_cast<void>(cudaEventElapsedTime(&elapsed, span.begin, span.end));
     milliseconds.push_back(elapsed);
   }
-  static_cast<void>(cudaEventDestroy(begin));
-  static_cast<void>(cudaEventDestroy(end));
   if (!status.ok()) return status;
   std::nth_element(milliseconds.begin(), milliseconds.begin() + kRepeats / 2, milliseconds.end());
-  return milliseconds[kRepeats / 2] * 1e-3;
+  return Times{.median = milliseconds[kRepeats / 2] * 1e-3};
 }
 
-/// Copies what the warps have left.
-Status collect(const trace::Buffer& buffer, int slices, TracedRun& run) {
-  std::vector<trace::SliceHeader> headers(static_cast<std::size_t>(slices));
-  Status status =
-      cuda_status(cudaMemcpy(headers.data(), buffer.headers,
-                             headers.size() * sizeof(trace::SliceHeader), cudaMemcpyDeviceToHost),
-                  "cudaMemcpy");
-  for (std::size_t i = 0; i < headers.size() && status.ok(); ++i) {
-    trace::Slice slice;
-    slice.header = headers[i];
-    slice.records.resize(std::min(headers[i].wanted, headers[i].capacity));
-    status = cuda_status(
-        cudaMemcpy(slice.records.data(), buffer.records + i * buffer.capacity,
-                   slice.records.size() * sizeof(trace::Record), cudaMemcpyDeviceToHost),
-        "cudaMemcpy");
-    run.slices.push_back(std::move(slice));
-  }
-  return status;
+/// Median over the slices.
+double record_cycles(const std::vector<trace::Slice>& slices) {
+  std::vector<uint32_t> costs;
+  for (const trace::Slice& slice : slices) costs.push_back(trace::self_cost(slice.header));
+  if (costs.empty()) return 0;
+  const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
+  std::nth_element(costs.begin(), middle, costs.end());
+  return static_cast<double>(*middle) / trace::kSelfCostRecords;
 }
 
 /// The SM clock while the kernel ran, from the anchors of the longest-lived warp.
@@ -113,56 +130,90 @@ double clock_of(const std::vector<trace::Slice>& slices) {
 
 /// What a launch needs on the device beside the call's arrays.
 struct LaunchMemory {
-  DeviceMemory workspace, headers, records;
-  Status allocate(const WorkspaceParts& parts, int slices, uint32_t capacity) {
-    const auto count = static_cast<std::size_t>(slices);
-    Status status = workspace.allocate(parts.total);
-    if (status.ok()) status = headers.allocate(count * sizeof(trace::SliceHeader));
-    if (status.ok()) status = records.allocate(count * capacity * sizeof(trace::Record));
-    return status;
+  DeviceMemory workspace;
+  trace::TraceCapture capture;
+  Status allocate(const WorkspaceParts& parts, int slices, const TraceLimits& limits) {
+    const Status status = workspace.allocate(parts.total);
+    return status.ok() ? capture.allocate(slices, limits.capacity, limits.policy) : status;
   }
   std::byte* work() const { return static_cast<std::byte*>(workspace.data()); }
-  trace::Buffer buffer(uint32_t capacity) const {
-    return {static_cast<trace::SliceHeader*>(headers.data()),
-            static_cast<trace::Record*>(records.data()), capacity};
+  /// Of a launch that hangs; see TraceCapture::abandon.
+  void abandon() {
+    workspace.abandon();
+    capture.abandon();
   }
 };
 
-/// Everything a launch is told; both kernels may then be launched.
-Status prepare(const Functions& kernel, const Problem& problem, const Call& call, int workers,
-               const LaunchMemory& memory, Params& params) {
+/// Everything that the launches are told; both kernels may then be launched.
+Status prepare(const Functions& kernel, const Problem& problem, const std::vector<Call>& calls,
+               int workers, const LaunchMemory& memory, std::vector<Params>& launches) {
   const Config& config = kShapes[static_cast<std::size_t>(kernel.shape)];
-  params = make_params(config, problem, call, workers, memory.work());
-  Status status = encode_tensor_map(map_spec(config, problem, call, false), params.k_map);
-  if (status.ok()) status = encode_tensor_map(map_spec(config, problem, call, true), params.v_map);
+  Status status;
+  for (const Call& call : calls) {
+    Params& params =
+        launches.emplace_back(make_params(config, problem, call, workers, memory.work()));
+    if (status.ok()) {
+      status = encode_tensor_map(map_spec(config, problem, call, false), params.k_map);
+    }
+    if (status.ok()) {
+      status = encode_tensor_map(map_spec(config, problem, call, true), params.v_map);
+    }
+  }
   if (status.ok()) status = cuda_status(kernel.prepare(), "cudaFuncSetAttribute");
   if (status.ok()) status = cuda_status(kernel.prepare_traced(), "cudaFuncSetAttribute");
   return status;
 }
 
-/// Times both kernels and keeps the records of the last traced launch.
-Result<TracedRun> measure(const Functions& kernel, const Params& params, int workers,
-                          const trace::Buffer& buffer, int slices) {
+/// Times both kernels and keeps the records of the last traced launch, which are those of a launch
+/// that hangs. The kernel without a tracer comes second: of its hang nothing could be said.
+Result<TracedRun> measure(const Functions& kernel, const std::vector<Params>& launches, int workers,
+                          const TraceLimits& limits, LaunchMemory& memory) {
   const LaunchOptions options{.workers = workers};
-  const Result<double> plain = time_of([&] { return kernel.launch(params, options); });
-  if (!plain.ok()) return plain.status();
-  const Result<double> traced =
-      time_of([&] { return kernel.launch_traced(params, options, buffer); });
-  if (!traced.ok()) return traced.status();
+  const trace::TraceCapture& capture = memory.capture;
+  const auto params = [&](int i) -> const Params& {
+    return launches[static_cast<std::size_t>(i) % launches.size()];
+  };
   TracedRun run;
-  run.untraced_seconds = plain.value();
-  run.traced_seconds = traced.value();
-  Status status = collect(buffer, slices, run);
-  if (!status.ok()) return status;
+  const Result<Times> traced = time_of(0, limits.hang_seconds, [&](int i) {
+    return kernel.launch_traced(params(i), options, capture.buffer());
+  });
+  if (!traced.ok()) return traced.status();
+  run.hangs = traced.value().hangs;
+  run.traced_seconds = traced.value().median;
+  Result<std::vector<trace::Slice>> slices = run.hangs ? capture.peek() : capture.collect();
+  if (run.hangs) memory.abandon();
+  if (!slices.ok()) return slices.status();
+  run.slices = std::move(slices.value());
+  if (run.hangs) return run;
   run.clock_hz = clock_of(run.slices);
+  run.record_cycles = record_cycles(run.slices);
+  const Result<Times> plain =
+      time_of(kRepeats, 0, [&](int i) { return kernel.launch(params(i), options); });
+  if (!plain.ok()) return plain.status();
+  run.untraced_seconds = plain.value().median;
   return run;
+}
+
+Status check_limits(const TraceLimits& limits, int slices) {
+  if (int64_t{slices} * limits.capacity * 8 >= int64_t{1} << 32) {
+    return invalid("records", "--records is {}: the slices of {} warps would pass 4 GB",
+                   limits.capacity, slices);
+  }
+  if (limits.policy == trace::kKeepNewest && (limits.capacity & (limits.capacity - 1)) != 0) {
+    return invalid("records", "--records is {}: to keep the newest it must be a power of two",
+                   limits.capacity);
+  }
+  return {};
 }
 
 }  // namespace
 
-Result<TracedRun> run_traced(const Problem& problem, const Call& call, uint32_t capacity) {
+Result<TracedRun> run_traced(const Problem& problem, const std::vector<Call>& calls,
+                             const TraceLimits& limits) {
   if (Status bad = check_problem(problem); !bad.ok()) return bad;
-  if (Status bad = check_call(problem, call); !bad.ok()) return bad;
+  for (const Call& call : calls) {
+    if (Status bad = check_call(problem, call); !bad.ok()) return bad;
+  }
   const Functions* kernel = find(problem);
   if (kernel == nullptr) {
     return unsupported("backend",
@@ -174,16 +225,13 @@ Result<TracedRun> run_traced(const Problem& problem, const Call& call, uint32_t 
   const Config& config = kShapes[static_cast<std::size_t>(kernel->shape)];
   const int workers = std::max(device.value().multiprocessors - problem.sm_margin, 1);
   const int slices = workers * config.threads() / 32;
-  if (int64_t{slices} * capacity * 8 >= int64_t{1} << 32) {
-    return invalid("records", "--records is {}: the slices of {} warps would pass 4 GB", capacity,
-                   slices);
-  }
+  if (Status bad = check_limits(limits, slices); !bad.ok()) return bad;
   LaunchMemory memory;
-  Params params;
-  Status status = memory.allocate(workspace_parts(config, problem, workers), slices, capacity);
-  if (status.ok()) status = prepare(*kernel, problem, call, workers, memory, params);
+  std::vector<Params> launches;
+  Status status = memory.allocate(workspace_parts(config, problem, workers), slices, limits);
+  if (status.ok()) status = prepare(*kernel, problem, calls, workers, memory, launches);
   if (!status.ok()) return status;
-  Result<TracedRun> run = measure(*kernel, params, workers, memory.buffer(capacity), slices);
+  Result<TracedRun> run = measure(*kernel, launches, workers, limits, memory);
   if (run.ok()) run.value().device = device.value().name;
   return run;
 }

@@ -9,19 +9,29 @@
 #include "plan/problem.h"
 #include "plan/status.h"
 #include "trace/recorder.h"
+#include "trace/slice_extra.h"
 
 namespace deuce::hopper {
+
+struct TraceLimits {
+  uint32_t capacity = 1 << 16;  // records of a warp
+  trace::Policy policy = trace::Policy::keep_first;
+  double hang_seconds = 0;  // a launch that takes longer hangs; 0 = wait for ever
+};
 
 struct TracedRun {
   std::vector<trace::Slice> slices;
   double traced_seconds = 0, untraced_seconds = 0;  // medians of several launches
   double clock_hz = 0;
-  double timer_step_ns = 0;
+  double record_cycles = 0;  // what one record costs the warp that writes it; 0 = not measured
   std::string device;
+  bool hangs = false;  // the kernel still runs: slices hold what its warps have recorded until then
 };
 
-/// `call`: its pointers are memory of the current device. UNSUPPORTED for a shape without a traced
-/// kernel, NO_DEVICE without a Hopper GPU.
-Result<TracedRun> run_traced(const Problem& problem, const Call& call, uint32_t capacity);
+/// `calls`: what the launches take in turn, one or more; their pointers are memory of the current
+/// device. UNSUPPORTED for a shape without a traced kernel, NO_DEVICE without a Hopper GPU. After a
+/// hang nothing of the device can be freed: freeing waits for the kernel.
+Result<TracedRun> run_traced(const Problem& problem, const std::vector<Call>& calls,
+                             const TraceLimits& limits);
 
 }  // namespace deuce::hopper

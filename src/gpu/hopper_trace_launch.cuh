@@ -17,12 +17,12 @@ __global__ void __launch_bounds__(kShapes[kShape].threads(), 1)
   using Tracer = DeviceTracer<trace::Level::edges>;
   constexpr Config kConfig = kShapes[kShape];
   const Tracer tracer(buffer, threadIdx.x, kConfig.threads(), blockIdx.x);
-  tracer.open(buffer);
-  TracedSm90Machine<Tracer> machine(threadIdx.x, blockIdx.x, gridDim.x, tracer);
-  decode_kernel<kConfig>(machine, params);
   const int warp = static_cast<int>(threadIdx.x / 32);
   const Role role = warp < 2 ? Role::load : warp < kConfig.load_warps() ? Role::idle : Role::attend;
-  machine.tracer().close(buffer, threadIdx.x, blockIdx.x, role);
+  tracer.open(buffer, threadIdx.x, blockIdx.x, role);
+  TracedSm90Machine<Tracer> machine(threadIdx.x, blockIdx.x, gridDim.x, tracer);
+  decode_kernel<kConfig>(machine, params);
+  machine.tracer().close(buffer);
 }
 
 template <int kShape>

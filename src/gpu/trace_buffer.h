@@ -3,14 +3,15 @@
 #pragma once
 
 #include "kernel/edges.h"
-#include "trace/event.h"
+#include "trace/slice_extra.h"
 
 namespace deuce::trace {
 
 struct Buffer {
   SliceHeader* headers;  // [CTA, warp]
-  Record* records;       // [CTA, warp, record]
+  Record* records;       // [CTA, warp, capacity + 1]: the last one is for the tracer's own cost
   uint32_t capacity;     // records of a warp
+  Policy policy = Policy::keep_first;
 };
 
 }  // namespace deuce::trace

@@ -37,7 +37,8 @@ double round_step(double top, int wanted) {
 /// From values to places in the box.
 class Axes {
  public:
-  Axes(const Box& box, const Chart& chart, double top) : box_(box), log_(chart.log_x), top_(top) {
+  Axes(const Box& box, const Chart& chart, double bottom, double top)
+      : box_(box), log_(chart.log_x), bottom_(bottom), top_(top) {
     for (const ChartSeries& series : chart.series) {
       for (const double x : series.x) widen(x);
     }
@@ -49,7 +50,9 @@ class Axes {
     constexpr double kMargin = 10;
     return box_.x + kMargin + (box_.width - 2 * kMargin) * (scaled(value) - low_) / (high_ - low_);
   }
-  double y(double value) const { return box_.y + box_.height * (1 - value / top_); }
+  double y(double value) const { return box_.y + box_.height * (top_ - value) / (top_ - bottom_); }
+  double bottom() const { return bottom_; }
+  double top() const { return top_; }
 
  private:
   double scaled(double value) const { return log_ ? std::log2(std::max(value, 1e-12)) : value; }
@@ -59,12 +62,13 @@ class Axes {
   }
   Box box_;
   bool log_;
-  double top_, low_ = 1e300, high_ = -1e300;
+  double bottom_, top_, low_ = 1e300, high_ = -1e300;
 };
 
-void draw_grid(Svg& svg, const Box& box, const Chart& chart, const Axes& axes, double top,
-               double step) {
-  for (double value = 0; value <= top * 1.0001; value += step) {
+void draw_grid(Svg& svg, const Box& box, const Chart& chart, const Axes& axes, double step) {
+  const int lines = static_cast<int>((axes.top() - axes.bottom()) / step + 1.5);
+  for (int i = 0; i < lines; ++i) {
+    const double value = axes.bottom() + i * step;
     const double y = axes.y(value);
     svg.line(box.x, y, box.x + box.width, y, "g");
     svg.text(box.x - 6, y + 4, fmt::format("{:g}", value), "r");
@@ -82,6 +86,16 @@ void draw_grid(Svg& svg, const Box& box, const Chart& chart, const Axes& axes, d
   svg.text(box.x - kChartLeft + 8, box.y - 8, chart.y_label, "n");
 }
 
+/// Lowest value of a chart, bands included.
+double chart_bottom(const Chart& chart) {
+  double bottom = 1e300;
+  for (const ChartSeries& series : chart.series) {
+    for (const double y : series.y) bottom = std::min(bottom, y);
+    for (const double y : series.low) bottom = std::min(bottom, y);
+  }
+  return bottom;
+}
+
 void draw_series(Svg& svg, const Axes& axes, const ChartSeries& series) {
   std::vector<Point> line, band;
   for (std::size_t i = 0; i < series.x.size(); ++i)
@@ -92,6 +106,10 @@ void draw_series(Svg& svg, const Axes& axes, const ChartSeries& series) {
     for (std::size_t i = series.x.size(); i-- > 0;)
       band.push_back({axes.x(series.x[i]), axes.y(series.low[i])});
     svg.polygon(band, fmt::format("b{}", series.colour));
+  }
+  if (line.size() == 1 && !series.dots) {  // a line of one point is none
+    constexpr double kHalf = 9;
+    line = {{line[0].x - kHalf, line[0].y}, {line[0].x + kHalf, line[0].y}};
   }
   svg.polyline(line, fmt::format("c{}{}", series.colour, series.dashed ? " d" : ""));
   if (!series.dots) return;
@@ -129,8 +147,9 @@ void draw_chart(Svg& svg, const Box& box, const Chart& chart, double top) {
   const double highest = std::max(top > 0 ? top : chart_top(chart), 1e-12);
   const double step = round_step(highest, 5);
   const double end = step * std::ceil(highest / step * 1.02);
-  const Axes axes(box, chart, end);
-  draw_grid(svg, box, chart, axes, end, step);
+  const double start = step * std::floor(std::min(0.0, chart_bottom(chart)) / step);
+  const Axes axes(box, chart, start, end);
+  draw_grid(svg, box, chart, axes, step);
   for (const ChartMark& mark : chart.marks) {
     svg.line(box.x, axes.y(mark.y), box.x + box.width, axes.y(mark.y), "mark");
   }
@@ -143,11 +162,6 @@ void draw_chart(Svg& svg, const Box& box, const Chart& chart, double top) {
     words_x = sample - 40;
   }
   for (const ChartSeries& series : chart.series) draw_series(svg, axes, series);
-  double y = box.y + box.height - 8 - 14 * static_cast<double>(chart.notes.size() - 1);
-  for (const std::string& words : chart.notes) {
-    svg.text(box.x + box.width - 6, y, words, "r");
-    y += 14;
-  }
 }
 
 double legend_entry(Svg& svg, double x, double y, int colour, bool dashed, std::string_view words) {

@@ -34,7 +34,6 @@ struct Chart {
   std::vector<std::pair<double, std::string>> x_ticks;
   std::vector<ChartSeries> series;
   std::vector<ChartMark> marks;
-  std::vector<std::string> notes;   // lines inside, at the lower right
   std::vector<std::string> absent;  // instead of everything: why there is nothing to draw
 };
 
@@ -50,7 +49,8 @@ std::string_view chart_style();
 
 /// Highest value of a chart, bands and marks included.
 double chart_top(const Chart& chart);
-/// The y axis runs from 0 to `top`, or further to the next round value; 0 = chart_top.
+/// The y axis runs from 0, or the round value below the lowest, to `top` or the next round value; 0
+/// = chart_top.
 void draw_chart(Svg& svg, const Box& box, const Chart& chart, double top = 0);
 
 /// One entry of a legend; returns the x behind it.

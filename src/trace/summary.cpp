@@ -56,6 +56,7 @@ void count_blocks(const Timeline& timeline, Summary& summary) {
       summary.last = steps.back();
     }
   }
+  summary.steps = steps.size();
   summary.median = percentile(steps, 0.5);
   summary.p95 = percentile(steps, 0.95);
 }
@@ -101,6 +102,11 @@ void measure_overlap(const Timeline& timeline, Summary& summary) {
   summary.overlap = all > 0 ? inside / all : 0;
 }
 
+/// Length of a range without the records written in it.
+double net(const Range& range, double record_cycles) {
+  return std::max(0.0, range.end - range.begin - range.records * record_cycles);
+}
+
 void total_events(const Timeline& timeline, Summary& summary) {
   std::map<std::tuple<Agent, Role, Event>, EventTotal> totals;
   for (const Track& track : timeline.tracks) {
@@ -110,7 +116,7 @@ void total_events(const Timeline& timeline, Summary& summary) {
       total.role = track.role;
       total.event = range.event;
       ++total.count;
-      total.cycles += range.end - range.begin;
+      total.cycles += net(range, summary.record_cycles);
       if (range.event == Event::correction_rescale) ++summary.rescales;
     }
   }
@@ -129,7 +135,7 @@ void count_waits(const Timeline& timeline, Summary& summary) {
       if (range.event == Event::warp_lifetime) life[track.role] += range.end - range.begin;
       const EventInfo& row = info(range.event);
       if (row.flow == Flow::wait)
-        edges[{row.edge, track.role}].cycles.push_back(range.end - range.begin);
+        edges[{row.edge, track.role}].cycles.push_back(net(range, summary.record_cycles));
     }
   }
   for (const Arrow& arrow : timeline.arrows) {
@@ -191,8 +197,9 @@ std::string shown(Event event) {
 
 }  // namespace
 
-Summary summarize(const Timeline& timeline) {
+Summary summarize(const Timeline& timeline, double record_cycles) {
   Summary summary;
+  summary.record_cycles = record_cycles;
   count_blocks(timeline, summary);
   measure_overlap(timeline, summary);
   total_events(timeline, summary);
@@ -201,9 +208,10 @@ Summary summarize(const Timeline& timeline) {
   return summary;
 }
 
-std::string text_of(const Timeline& timeline, const Summary& summary) {
-  const Facts& facts = timeline.facts;
-  std::string out = fmt::format(
+namespace {
+
+std::string head_of(const Facts& facts) {
+  return fmt::format(
       "run         {} ({}): {}, {} score slot{}\n"
       "problem     {}\n"
       "machine     {} at {:.3f} GHz{}\n",
@@ -212,26 +220,51 @@ std::string text_of(const Timeline& timeline, const Summary& summary) {
       facts.simulated
           ? fmt::format("; {} costs of the timing model, seed {}", facts.costs, facts.seed)
           : "");
-  out += fmt::format(
-      "blocks      {} KV blocks of {} keys; cycles per block: median {:.0f}, p95 {:.0f}, first "
-      "{:.0f}, "
-      "last {:.0f}\n",
-      summary.blocks, facts.kv_block, summary.median, summary.p95, summary.first, summary.last);
+}
+
+/// Blocks that follow each other in a CTA; without such there is no time from one to the next.
+std::string blocks_of(const Facts& facts, const Summary& summary) {
+  std::string out =
+      fmt::format("blocks      {} KV blocks of {} keys; ", summary.blocks, facts.kv_block);
+  if (summary.steps == 0) {
+    return out +
+           fmt::format("too few for cycles per block\nmemory      {} rescales of O by a warp\n",
+                       summary.rescales);
+  }
   const double bytes = 2.0 * 2 * facts.kv_block * facts.head_dim;
-  out += fmt::format(
-      "memory      {:.1f} bytes of K and V per cycle and CTA; {} rescales of O by a warp\n",
-      summary.median > 0 ? bytes / summary.median : 0, summary.rescales);
+  return out + fmt::format(
+                   "cycles per block: median {:.0f}, p95 {:.0f}, first {:.0f}, last {:.0f}\n"
+                   "memory      {:.1f} bytes of K and V per cycle and CTA; {} rescales of O by a "
+                   "warp\n",
+                   summary.median, summary.p95, summary.first, summary.last, bytes / summary.median,
+                   summary.rescales);
+}
+
+std::string records_of(const Timeline& timeline, const Summary& summary) {
+  const Facts& facts = timeline.facts;
+  std::string out = fmt::format("records     level {}, {} dropped, {}\n",
+                                facts.level == Level::full ? "full" : "edges", timeline.dropped,
+                                facts.untraced_cycles > 0
+                                    ? fmt::format("{:+.1f} % cycles against the run without tracer",
+                                                  100 * (facts.cycles / facts.untraced_cycles - 1))
+                                    : "overhead not measured");
+  if (facts.self_cost <= 0) return out;
+  return out + fmt::format("self-cost   {:.1f} cycles a record, {} the times below\n",
+                           facts.self_cost,
+                           summary.record_cycles > 0 ? "taken off" : "contained in");
+}
+
+}  // namespace
+
+std::string text_of(const Timeline& timeline, const Summary& summary) {
+  const Facts& facts = timeline.facts;
+  std::string out = head_of(facts) + blocks_of(facts, summary);
   if (facts.kernel == "blackwell") {
     out += fmt::format("overlap     {:.0f} % of QK runs inside sm_compute of an earlier block{}\n",
                        100 * summary.overlap,
                        summary.overlap_is_bound ? " (an upper bound: issue to S seen)" : "");
   }
-  out += fmt::format("records     level {}, {} dropped, {}\n",
-                     facts.level == Level::full ? "full" : "edges", timeline.dropped,
-                     facts.untraced_cycles > 0
-                         ? fmt::format("{:+.1f} % cycles against the run without tracer",
-                                       100 * (facts.cycles / facts.untraced_cycles - 1))
-                         : "overhead not measured");
+  out += records_of(timeline, summary);
   out += fmt::format("\n{:<14}{:<13}{:>7}{:>8}{:>8}{:>14}{:>8}  {}\n", "edge", "waiting role",
                      "waits", "mean", "p95", "cycles/block", "share", "last arriver");
   for (const EdgeWait& edge : summary.edges) {

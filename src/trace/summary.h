@@ -32,7 +32,8 @@ struct EdgeWait {
 
 struct Summary {
   int blocks = 0;              // KV blocks, all CTAs together
-  double median = 0, p95 = 0;  // cycles between the starts of neighbouring blocks
+  std::size_t steps = 0;       // from one block to the next of a CTA
+  double median = 0, p95 = 0;  // of their cycles: between the starts of neighbouring blocks
   double first = 0, last = 0;  // of the first and of the last pair
   /// Of the time that QK keeps the tensor pipe busy, the share inside sm_compute (S seen until the
   /// last quarter of P is handed over) of an earlier block; blocks that find every slot empty do
@@ -40,11 +41,14 @@ struct Summary {
   double overlap = 0;
   bool overlap_is_bound = false;  // no unit showed when QK ran: an upper bound
   uint64_t rescales = 0;
+  double record_cycles = 0;  // taken off for each record inside a range
   std::vector<EventTotal> events;
   std::vector<EdgeWait> edges;
 };
 
-Summary summarize(const Timeline& timeline);
+/// `record_cycles` are taken off the ranges for every record written inside them: the tracer's own
+/// cost, by Facts::self_cost, or 0 for the times as they were.
+Summary summarize(const Timeline& timeline, double record_cycles = 0);
 /// The text of summary.txt for one run.
 std::string text_of(const Timeline& timeline, const Summary& summary);
 /// What a second run changes against a first.

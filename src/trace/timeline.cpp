@@ -8,6 +8,8 @@
 #include <map>
 #include <tuple>
 
+#include "trace/slice_extra.h"
+
 namespace deuce::trace {
 namespace {
 
@@ -27,6 +29,7 @@ class TrackReader {
   Status read() {
     for (const Record& record : slice_.records) {
       advance(record);
+      ++number_;
       Status status;
       switch (kind_of(record.word)) {
         case Kind::begin: open(record.word); break;
@@ -40,6 +43,7 @@ class TrackReader {
     for (const std::size_t index : stack_) {
       track_.ranges[index].end = last_;
       track_.ranges[index].cut = true;
+      track_.ranges[index].records += number_;
     }
     sort();
     return phases();
@@ -70,17 +74,24 @@ class TrackReader {
     stack_.push_back(track_.ranges.size());
     track_.ranges.push_back({event_of(word), slot_of(word), unwrap_block(word),
                              static_cast<int32_t>(parity_of(word)), clock_, clock_});
+    track_.ranges.back().records = -number_;
   }
 
   Status close(uint32_t word) {
     const Event event = event_of(word);
+    if (stack_.empty() && lost_its_begin()) return {};  // so is the begin of this range
     if (stack_.empty() || track_.ranges[stack_.back()].event != event) {
       return invalid("trace", "{}: {} ends, which is not the innermost open range", track_.name,
                      info(event).name);
     }
     track_.ranges[stack_.back()].end = clock_;
+    track_.ranges[stack_.back()].records += number_;
     stack_.pop_back();
     return {};
+  }
+
+  bool lost_its_begin() const {
+    return slice_.header.policy == kKeepNewest && slice_.dropped() > 0;
   }
 
   Status instant(uint32_t word) {
@@ -103,8 +114,9 @@ class TrackReader {
     const EventInfo& row = info(item.event);
     const bool waits = row.flow == Flow::wait;
     const int32_t parity = item.phase;
-    const auto [found, fresh] =
-        next.try_emplace({row.edge, item.slot}, waits && parity == 1 ? -1 : 0);
+    // Where the first phases are lost, counting begins at the parity that comes first.
+    const int32_t first = waits && parity == 1 ? -1 : lost_its_begin() ? parity : 0;
+    const auto [found, fresh] = next.try_emplace({row.edge, item.slot}, first);
     item.phase = found->second++;
     if (!knows_parity(item.event) || (item.phase & 1) == parity) return {};
     return invalid("trace", "{}: {} of slot {}, phase {}, was recorded with parity {}", track_.name,
@@ -132,6 +144,7 @@ class TrackReader {
   Track& track_;
   std::vector<std::size_t> stack_;
   bool started_ = false;
+  int number_ = 0;  // of the record at hand, from 1
   uint32_t before_ = 0;
   double clock_ = 0, last_ = 0;
   int block_ = 0;
@@ -150,12 +163,17 @@ std::string track_name(const Track& track, int number) {
   return {};
 }
 
-/// Clocks of SMs are unrelated: each is placed by the median of its warps' first anchors.
+/// Clocks of SMs are unrelated: each is placed by the median of its warps' first anchors. The
+/// device timer counts from 1970, where a double has steps of 256 ns: only its distance from the
+/// first anchor is taken.
 std::map<int, double> sm_offsets(const TraceFile& trace) {
   std::map<int, std::vector<double>> starts;
+  uint64_t first = ~uint64_t{0};
+  for (const Slice& slice : trace.slices) first = std::min(first, slice.header.begin.ns);
   for (const Slice& slice : trace.slices) {
     const Anchor& begin = slice.header.begin;
-    starts[slice.header.sm].push_back(static_cast<double>(begin.ns) * 1e-9 * trace.facts.clock_hz -
+    starts[slice.header.sm].push_back(static_cast<double>(begin.ns - first) * 1e-9 *
+                                          trace.facts.clock_hz -
                                       static_cast<double>(begin.clock));
   }
   std::map<int, double> offsets;

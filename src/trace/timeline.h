@@ -19,6 +19,7 @@ struct Range {
   int32_t phase = 0;  // of waits: integer, -1 = the phase before the first
   double begin = 0, end = 0;
   bool cut = false;  // its end was not recorded
+  int records = 0;   // written from its begin, included, to its end
 };
 
 struct Instant {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "trace/slice_extra.h"
+
 namespace deuce::trace {
 namespace {
 
@@ -75,7 +77,7 @@ Status damaged(const std::string& name, const char* what) {
 
 bool known(const SliceHeader& header) {
   return header.magic == kSliceMagic && header.version == kFormatVersion &&
-         header.agent <= Agent::memory_queue && header.policy == Policy::keep_first;
+         header.agent <= Agent::memory_queue && header.policy <= kKeepNewest;
 }
 
 }  // namespace

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "bench_compare.h"
 #include "cli/tool.h"
 #include "device.h"
+#include "trace/svg.h"
 
 namespace deuce::cli {
 namespace {
@@ -165,7 +167,28 @@ TEST(BenchPlot, DrawsUnevenBatchesByThemselves) {
   const ToolOutput ran = folder.run("bench plot a.json");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.out, "./cases.svg\n");
-  EXPECT_EQ(count_of(file_text(folder.file("cases.svg")), "class=\"b0 p0\""), 2U);
+  const std::string svg = file_text(folder.file("cases.svg"));
+  EXPECT_EQ(count_of(svg, "class=\"p0\""), 2U);
+  // Labels end where they are placed: they must begin inside the picture.
+  const std::regex label("<text x=\"([0-9.]+)\" y=\"[0-9.]+\" class=\"r\">([^<]*)<");
+  int labels = 0;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), label), end; at != end; ++at, ++labels) {
+    EXPECT_GE(std::stod((*at)[1]), trace::text_width((*at)[2].str())) << (*at)[2];
+  }
+  EXPECT_EQ(labels, 2);
+}
+
+// A line of one point would not be seen.
+TEST(BenchPlot, DrawsTheRoofOfASinglePointAsAStroke) {
+  const Folder folder;
+  write_result(folder.file("a.json"), {{.kv_len = 4096, .batch = 2}});
+  ASSERT_EQ(folder.run("bench plot a.json").exit_code, 0);
+  const std::string svg = file_text(folder.file("bandwidth.svg"));
+  const std::regex stroke("<polyline points=\"([0-9.]+),([0-9.]+) ([0-9.]+),([0-9.]+) ?\"");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(svg, found, stroke)) << svg;
+  EXPECT_GT(std::stod(found[3]) - std::stod(found[1]), 10);
+  EXPECT_EQ(found[2], found[4]);
 }
 
 TEST(BenchFigures, ShowWhatIsSimulatedMeasuredAndPublished) {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "trace/summary.h"
 #include "trace/timeline.h"
 #include "trace/trace_file.h"
 
@@ -140,6 +141,45 @@ TEST(TraceTimeline, AParityThatContradictsTheCountIsRefused) {
   slice.records.push_back({0x130, pack(Kind::begin, Event::tma_wait, 3, -1, 8)});  // 0 is expected
   slice.records.push_back({0x140, pack(Kind::end, Event::tma_wait, 0, 0, 0)});
   EXPECT_FALSE(make_timeline(trace).ok());
+}
+
+// A GPU's timer counts nanoseconds from 1970: cycles must survive beside such numbers.
+TEST(TraceTimeline, KeepsSingleCyclesBesideTheTimerOfADevice) {
+  TraceFile file;
+  file.facts.clock_hz = 1.8e9;
+  Slice slice;
+  slice.header.begin = {123'456'789'000, 1'796'000'000'123'456'768};
+  const auto low = static_cast<uint32_t>(slice.header.begin.clock);
+  slice.records = {{low + 10, pack(Kind::begin, Event::prologue, 0, 0, 0)},
+                   {low + 11, pack(Kind::end, Event::prologue, 0, 0, 0)},
+                   {low + 14, pack(Kind::begin, Event::work_item, 0, 0, 0)},
+                   {low + 21, pack(Kind::end, Event::work_item, 0, 0, 0)}};
+  file.slices = {slice};
+  const Result<Timeline> timeline = make_timeline(file);
+  ASSERT_TRUE(timeline.ok()) << timeline.status().sentence();
+  const std::vector<Range>& ranges = timeline.value().tracks[0].ranges;
+  ASSERT_EQ(ranges.size(), 2U);
+  EXPECT_DOUBLE_EQ(ranges[0].end - ranges[0].begin, 1);
+  EXPECT_DOUBLE_EQ(ranges[1].begin - ranges[0].begin, 4);
+  EXPECT_DOUBLE_EQ(ranges[1].end - ranges[1].begin, 7);
+}
+
+// A record takes its time before the next one reads the clock: those of a range, its begin's own
+// included, are what a summary may take off.
+TEST(TraceSummary, TakesOffWhatTheRecordsInsideARangeCost) {
+  TraceFile file;
+  file.facts.clock_hz = 1e9;
+  Slice slice;
+  slice.records = {{0, pack(Kind::begin, Event::work_item, 0, 0, 0)},
+                   {100, pack(Kind::begin, Event::prologue, 0, 0, 0)},
+                   {150, pack(Kind::end, Event::prologue, 0, 0, 0)},
+                   {400, pack(Kind::end, Event::work_item, 0, 0, 0)}};
+  file.slices = {slice};
+  const Result<Timeline> timeline = make_timeline(file);
+  ASSERT_TRUE(timeline.ok());
+  for (const EventTotal& total : summarize(timeline.value(), 20).events) {
+    EXPECT_DOUBLE_EQ(total.cycles, total.event == Event::work_item ? 340 : 30);
+  }
 }
 
 }  // namespace

@@ -173,15 +173,6 @@ class Pictures(RecordedCase):
         for edge in edges:
             self.assertIn(f">{edge}<", graph)
 
-    def test_figures_of_the_documentation_are_those_that_the_command_makes(self):
-        figures = pathlib.Path(__file__).resolve().parents[2] / "docs/figures"
-        with tempfile.TemporaryDirectory() as out:
-            subprocess.run([TOOL, "trace", "--compare", "base,pingpong", "--write", "residency,schedule,edges,phases", "--out", out],
-                           check=True, capture_output=True)
-            for name in ("residency", "schedule", "edges", "phases"):
-                self.assertEqual((figures / f"{name}.svg").read_text(), (pathlib.Path(out) / f"{name}.svg").read_text(),
-                                 f"docs/tracing.md tells how to make {name}.svg again")
-
     def test_phases_of_two_slots_are_those_of_the_article(self):
         cells = re.findall(r">(\d) / (\d)<", self.read("phases.svg").decode())
         self.assertEqual(cells[10:15], [("0", "0"), ("1", "0"), ("0", "1"), ("1", "1"), ("0", "0")])
@@ -192,12 +183,26 @@ class Refusals(unittest.TestCase):
         for arguments, sentence in (
                 ("--backend hopper --score-slots 2",
                  "--backend hopper: the kernel has one score slot, so --compare and --score-slots are refused"),
-                ("--backend hopper --level full", "--backend hopper: compiled is --level edges"),
+                ("--backend hopper --level full", "--backend hopper: the kernel has events of --level edges alone"),
+                ("--cold", "--cold: the emulator has no L2, its copies are always from DRAM"),
+                ("--hang-timeout 2", "--hang-timeout: of --backend hopper; the emulator reports a deadlock by itself"),
+                ("--keep newest", "--keep newest: of --backend hopper; raise --records instead"),
+                ("--subtract-self-cost", "--subtract-self-cost: records cost the emulator no virtual time"),
                 ("--score-slots 4", "score_slots is 4: blackwell takes 0 to 3"),
                 ("--head-dim 96", "head_dim_qk is 96, head_dim_v 96: blackwell takes 64 or 128, equal for both"),
                 ("--page-size 4", "page_size is 4: blackwell needs 8 or more (cpu takes any)")):
             run = subprocess.run([TOOL, "trace", *arguments.split()], capture_output=True, text=True, check=False)
             self.assertEqual((run.returncode, run.stderr), (3, f"deuce trace: {sentence}\n"))
+
+    def test_a_run_that_is_named_twice_is_refused(self):
+        run = subprocess.run([TOOL, "trace", "--compare", "base,base"], capture_output=True, text=True, check=False)
+        self.assertEqual((run.returncode, run.stderr),
+                         (2, "deuce trace: --compare: 'base' is named twice, its files would be the same\n"))
+
+    def test_too_few_blocks_are_said_to_be_too_few(self):
+        with tempfile.TemporaryDirectory() as out:
+            run = subprocess.run([TOOL, "trace", "--kv-len", "64", "--write", "summary", "--out", out], capture_output=True, text=True, check=False)
+        self.assertIn("1 KV blocks of 128 keys; too few for cycles per block", run.stdout)
 
 
 if __name__ == "__main__":

@@ -215,36 +215,35 @@ std::string bandwidth_svg(const std::vector<ResultFile>& files) {
 }
 
 std::string cases_svg(const std::vector<ResultFile>& files) {
-  constexpr double kRow = 22, kNames = 420;
-  double most = 0;
-  std::size_t rows = 0;
-  for (const ResultFile& file : files) {
-    for (const ResultPoint& point : file.points) {
-      if (point.even()) continue;
-      ++rows;
-      most = std::max({most, point.bytes_per_s(), point.roof_bytes_per_s});
-    }
-  }
-  if (rows == 0) return "";
-  Svg svg(kWidth, "Achieved bandwidth of uneven batches", trace::chart_style());
-  svg.text(24, 28, "Achieved bandwidth of uneven batches, GB/s; line: read roof of the same run",
-           "h");
-  double y = draw_sources(svg, files, 48) + 4;
-  const double scale = (kWidth - kNames - 100) / most;
+  constexpr double kRow = 22, kEdge = 24;
+  struct Row {
+    std::string name;
+    const ResultPoint* point;
+    std::size_t colour;
+  };
+  std::vector<Row> rows;
+  double most = 0, names = 0;
   for (std::size_t f = 0; f < files.size(); ++f) {
     for (const ResultPoint& point : files[f].points) {
       if (point.even()) continue;
-      svg.text(kNames - 8, y + 14, files[f].label + ": " + point.title(), "r");
-      svg.rect(kNames, y + 2, scale * point.bytes_per_s(), kRow - 6,
-               fmt::format("b{} p{}", f % trace::kChartColours, f % trace::kChartColours));
-      if (point.roof_bytes_per_s > 0) {
-        const double roof = kNames + scale * point.roof_bytes_per_s;
-        svg.line(roof, y, roof, y + kRow - 2, "mark");
-      }
-      svg.text(kNames + scale * std::max(point.bytes_per_s(), point.roof_bytes_per_s) + 6, y + 14,
-               three_digits(point.bytes_per_s() * 1e-9), "n");
-      y += kRow;
+      rows.push_back({files[f].label + ": " + point.title(), &point, f % trace::kChartColours});
+      names = std::max(names, trace::text_width(rows.back().name));
+      most = std::max({most, point.bytes_per_s(), point.roof_bytes_per_s});
     }
+  }
+  if (rows.empty()) return "";
+  Svg svg(kWidth, "Achieved bandwidth of uneven batches", trace::chart_style());
+  svg.text(kEdge, 28, "Achieved bandwidth of uneven batches, GB/s; line: read roof of the same run",
+           "h");
+  double y = draw_sources(svg, files, 48) + 4;
+  const double left = kEdge + names + 8, scale = (kWidth - left - 80) / most;
+  for (const Row& row : rows) {
+    const double bytes = row.point->bytes_per_s(), roof = row.point->roof_bytes_per_s;
+    svg.text(left - 8, y + 14, row.name, "r");
+    svg.rect(left, y + 2, scale * bytes, kRow - 6, fmt::format("p{}", row.colour));
+    if (roof > 0) svg.line(left + scale * roof, y, left + scale * roof, y + kRow - 2, "mark");
+    svg.text(left + scale * std::max(bytes, roof) + 6, y + 14, three_digits(bytes * 1e-9), "n");
+    y += kRow;
   }
   return svg.finish(y + 16);
 }

@@ -80,7 +80,7 @@ Chart gain_chart(const FigureData& data, const ModelLayer& model) {
     const auto [low, high] = std::minmax_element(sets.begin(), sets.end());
     gain.x.push_back(x_of(data.figure, points[i]));
     gain.y.push_back(sets[1]);
-    gain.low.push_back(std::max(0.0, *low));
+    gain.low.push_back(*low);
     gain.high.push_back(*high);
     gain.tips.push_back(fmt::format("{}: simulated gain {:.1f} % ({:.1f} to {:.1f})",
                                     x_text(data.figure, points[i]), sets[1], *low, *high));

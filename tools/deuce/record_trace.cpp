@@ -10,8 +10,13 @@
 #include "emulator/decode_kernel.h"
 #include "emulator/memory_ranges.h"
 #include "kernel/hopper/config.h"
+#include "trace/hang_report.h"
 #ifdef DEUCE_HAS_HOPPER
+#include <cstdio>
+#include <cstdlib>
+
 #include "device.h"
+#include "exit_code.h"
 #include "gpu/hopper_trace.h"
 #endif
 
@@ -24,6 +29,7 @@ emulator::RunResult run_once(const TraceSettings& settings, trace::Recorder* rec
   std::vector<std::byte> workspace(kernel->workspace().bytes);
   emulator::Options options;
   options.recorder = recorder;
+  options.filter = settings.filter;
   options.band = settings.costs == "low"    ? emulator::Band::low
                  : settings.costs == "high" ? emulator::Band::high
                                             : emulator::Band::best;
@@ -52,6 +58,7 @@ std::string problem_text(const TraceSettings& settings) {
   if (spec.page_size > 0) text += fmt::format(", pages of {}", spec.page_size);
   if (spec.row_replicas > 1) text += fmt::format(", {} row replicas", spec.row_replicas);
   if (spec.growing) text += ", growing scores";
+  if (settings.cold) text += ", cold cache";
   return text;
 }
 
@@ -60,29 +67,75 @@ std::string problem_text(const TraceSettings& settings) {
 #ifdef DEUCE_HAS_HOPPER
 namespace {
 
-/// The case's call with its arrays on the device, which `memory` keeps.
-Result<Call> place_call(const emulator::DecodeCase& decode, Device& device,
-                        std::vector<Memory>& memory) {
-  Call call = decode.call();
-  std::map<const void*, void*> placed;
-  for (const emulator::GlobalRange& range : emulator::memory_ranges(decode.problem(), call)) {
-    Result<Memory> one = device.place(range.base, range.bytes);
-    if (!one.ok()) return one.status();
-    placed[range.base] = one.value().get();
-    memory.push_back(std::move(one.value()));
-  }
-  const auto move = [&placed](auto&... pointers) {
-    const auto move_one = [&placed](auto*& pointer) {
+using Placed = std::map<const void*, void*>;  // where a host array lies on the device
+
+/// Copies an array of the call to the device, where `memory` keeps it.
+Status place(const emulator::GlobalRange& range, Device& device, Placed& placed,
+             std::vector<Memory>& memory) {
+  Result<Memory> one = device.place(range.base, range.bytes);
+  if (!one.ok()) return one.status();
+  placed[range.base] = one.value().get();
+  memory.push_back(std::move(one.value()));
+  return {};
+}
+
+/// The call with the device's addresses; an array that is placed but not moved would be read from
+/// the host, so it is an error.
+Result<Call> moved(Call call, const Placed& placed) {
+  std::size_t count = 0;
+  const auto move = [&](auto&... pointers) {
+    const auto move_one = [&](auto*& pointer) {
       const auto found = placed.find(pointer);
-      if (found != placed.end())
-        pointer = static_cast<std::remove_reference_t<decltype(pointer)>>(found->second);
+      if (found == placed.end()) return;
+      pointer = static_cast<std::remove_reference_t<decltype(pointer)>>(found->second);
+      ++count;
     };
     (move_one(pointers), ...);
   };
   move(call.q, call.k, call.v, call.out, call.lse, call.kv_len, call.kv_start, call.cu_q_len,
        call.cache_row, call.page_indptr, call.last_page_len, call.page_indices, call.block_table,
-       call.sink);
-  return call;
+       call.k_descale, call.v_descale, call.sink);
+  if (count == placed.size()) return call;
+  return Status(
+      DEUCE_INVALID_ARGUMENT, "call",
+      fmt::format("{} arrays of the call, {} of them moved to the device", placed.size(), count));
+}
+
+/// Bytes that pass through the L2 before a cache is read again, four times the L2 of an H200 and
+/// more, and the copies that a run of launches can use at most.
+constexpr std::size_t kColdBytes = std::size_t{256} << 20, kMostCopies = 64;
+
+/// The case's call on the device, and when cold several times with a K and V of its own.
+Result<std::vector<Call>> place_calls(const emulator::DecodeCase& decode, bool cold, Device& device,
+                                      std::vector<Memory>& memory) {
+  std::vector<Call> calls;
+  Placed placed;
+  std::size_t copies = 1, cache = 0;
+  const auto ranges = emulator::memory_ranges(decode.problem(), decode.call());
+  const auto is_cache = [](const emulator::GlobalRange& range) {
+    return range.name == "k" || range.name == "v";
+  };
+  for (const emulator::GlobalRange& range : ranges) cache += is_cache(range) ? range.bytes : 0;
+  if (cold) copies = std::min(kColdBytes / cache + 1, kMostCopies);
+  for (std::size_t i = 0; i < copies; ++i) {
+    for (const emulator::GlobalRange& range : ranges) {
+      if (i > 0 && !is_cache(range)) continue;
+      if (Status bad = place(range, device, placed, memory); !bad.ok()) return bad;
+    }
+    const Result<Call> call = moved(decode.call(), placed);
+    if (!call.ok()) return call.status();
+    calls.push_back(call.value());
+  }
+  return calls;
+}
+
+/// Memory of a device whose kernel hangs cannot be freed, so the process ends here.
+[[noreturn]] void end_hung(double seconds, const std::vector<trace::Slice>& slices) {
+  const std::string report = trace::hang_report(slices);
+  fmt::print(stderr, "backend hopper: the kernel has not ended after {} s\n{}", seconds,
+             report.empty() ? "it has ended while its records were read\n" : report);
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(ExitCode::run_failed));
 }
 
 }  // namespace
@@ -96,12 +149,17 @@ Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings) {
   const Result<std::unique_ptr<Device>> device = open_device(Backend::hopper);
   if (!device.ok()) return device.status();
   std::vector<Memory> memory;
-  const Result<Call> call = place_call(decode, *device.value(), memory);
-  if (!call.ok()) return call.status();
-  Result<hopper::TracedRun> run =
-      hopper::run_traced(decode.problem(), call.value(), settings.capacity);
+  const Result<std::vector<Call>> calls =
+      place_calls(decode, settings.cold, *device.value(), memory);
+  if (!calls.ok()) return calls.status();
+  Result<hopper::TracedRun> run = hopper::run_traced(
+      decode.problem(), calls.value(),
+      {.capacity = settings.capacity,
+       .policy = settings.keeps_newest ? trace::kKeepNewest : trace::Policy::keep_first,
+       .hang_seconds = settings.hang_seconds});
   if (!run.ok()) return run.status();
   hopper::TracedRun& result = run.value();
+  if (result.hangs) end_hung(settings.hang_seconds, result.slices);
   trace::TraceFile file;
   file.facts = {.label = "hopper",
                 .kernel = "hopper",
@@ -117,7 +175,8 @@ Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings) {
                 .seed = spec.seed,
                 .costs = {},
                 .cycles = result.traced_seconds * result.clock_hz,
-                .untraced_cycles = result.untraced_seconds * result.clock_hz};
+                .untraced_cycles = result.untraced_seconds * result.clock_hz,
+                .self_cost = result.record_cycles};
   file.slices = std::move(result.slices);
   return file;
 }
@@ -135,9 +194,10 @@ Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings,
   trace::Recorder recorder(settings.level, settings.capacity);
   const emulator::RunResult traced = run_once(settings, &recorder);
   const emulator::RunResult plain = run_once(settings, nullptr);
-  for (const emulator::RunResult* result : {&traced, &plain}) {
-    if (result->report.has_error()) return Status{DEUCE_HAZARD, "", result->report.text()};
+  if (traced.report.has_error()) {
+    return Status{DEUCE_HAZARD, "", traced.report.text() + trace::hang_report(recorder.take())};
   }
+  if (plain.report.has_error()) return Status{DEUCE_HAZARD, "", plain.report.text()};
   const bool on_hopper = spec.kernel == Backend::hopper;
   const emulator::ChipFacts chip =
       emulator::facts_of(on_hopper ? emulator::Chip::h200 : emulator::Chip::b200);

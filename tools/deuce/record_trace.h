@@ -5,6 +5,7 @@
 #include <string>
 
 #include "emulator/decode_case.h"
+#include "emulator/launch.h"
 #include "plan/status.h"
 #include "trace/trace_file.h"
 
@@ -15,10 +16,15 @@ struct TraceSettings {
   int blocks = 1;  // CTAs of the grid
   trace::Level level = trace::Level::edges;
   uint32_t capacity = 1 << 16;  // records of a warp
+  bool keeps_newest = false;    // of a full slice; else the first records; GPU only
+  double hang_seconds = 0;      // a launch that takes longer hangs; 0 = waited for; GPU only
+  bool cold = false;            // no launch finds its K and V in the L2; GPU only
   std::string costs = "best";   // column of the timing model: low, best or high
+  emulator::OpFilter* filter = nullptr;  // of the emulator: what a test drops
 };
 
-/// The Hopper kernel on the first device; NO_DEVICE without one. Times are measured.
+/// The Hopper kernel on the first device; NO_DEVICE without one. Times are measured. A launch that
+/// hangs ends the process, after it has been told where its warps are.
 Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings);
 
 /// The kernel of `settings.spec` on the emulator, in virtual time.
