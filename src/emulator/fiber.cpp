@@ -20,6 +20,7 @@
 #endif
 #endif
 #ifdef DEUCE_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -97,6 +98,10 @@ struct FiberEntry {
 void Fiber::start(Entry entry, void* argument) {
   entry_ = entry;
   argument_ = argument;
+#ifdef DEUCE_ASAN
+  // The stack's last fiber did not return from its frames, so their red zones are still marked.
+  __asan_unpoison_memory_region(stack_.bottom(), FiberStack::bytes());
+#endif
   context_ = ctx::make_fcontext(stack_.top(), FiberStack::bytes(), &FiberEntry::run);
 }
 
