@@ -41,7 +41,7 @@ constinit std::mutex current_mutex;
 constinit std::weak_ptr<Pool> current_pool;
 constinit std::atomic<uint32_t> generation{0};
 
-[[maybe_unused]] const int watching_forks =
+[[maybe_unused]] const int kWatchesForks =
     pthread_atfork([] { current_mutex.lock(); }, [] { current_mutex.unlock(); },
                    [] {
                      ++generation;
