@@ -121,9 +121,10 @@ Status check_problem(const Problem& problem) {
                        problem.max_kv_len, kMaxKeys);
   }
   const int64_t rows = int64_t{problem.group} * problem.max_q_len;
+  const int64_t groups = rows / kGroupRows + 1;
   const int64_t tiles = problem.max_kv_len / kTileTokens + 2 + kItemCost;
   const double line = static_cast<double>(problem.max_batch) * problem.num_kv_heads *
-                      static_cast<double>(rows / kGroupRows + 1) * static_cast<double>(tiles);
+                      static_cast<double>(groups) * static_cast<double>(tiles);
   if (line > 2e9 || rows >= (int64_t{1} << 30)) {
     return unsupported("max_kv_len",
                        "max_batch {} x max_kv_len {}: hopper counts fewer than 2^31 KV tiles",

@@ -14,7 +14,7 @@ namespace {
 
 template <DType kType>
 const double* decode_table() {
-  static constexpr int kEntries = 1 << (8 * dtype_bytes(kType));
+  static constexpr int kEntries = dtype_bytes(kType) == 1 ? 1 << 8 : 1 << 16;
   static const auto kTable = [] {
     auto table = std::make_unique<double[]>(kEntries);
     for (int bits = 0; bits < kEntries; ++bits) {
