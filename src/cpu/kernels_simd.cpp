@@ -42,7 +42,22 @@ HWY_AFTER_NAMESPACE();
 #endif
 
 #if HWY_ONCE
+#if HWY_ARCH_X86_64
+#include <cpuid.h>
+#endif
+
 namespace deuce::cpu {
+namespace {
+
+#if HWY_ARCH_X86_64
+/// Conversion of halves; not every compiler that we build with knows this one by name.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
+}  // namespace
 
 std::span<const Kernels* const> simd_kernels() {
   static const std::vector<const Kernels*> list = [] {
@@ -51,7 +66,7 @@ std::span<const Kernels* const> simd_kernels() {
     // What the compiler may use inside Highway's AVX2 and AVX-512 regions; the operating system's
     // support for the wide registers is part of the answer.
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                      __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+                      has_f16c() && __builtin_cpu_supports("bmi") &&
                       __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("aes") &&
                       __builtin_cpu_supports("pclmul");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
