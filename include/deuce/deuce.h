@@ -94,7 +94,7 @@ enum {
 /// Read on the host when a plan is made, checked or sized; never kept.
 typedef struct deuce_decode_config {
   /// sizeof(deuce_decode_config) as the caller was compiled; set by deuce_decode_config_init.
-  /// Bytes. An unknown non-zero tail: DEUCE_VERSION_MISMATCH naming the offset.
+  /// Bytes. An unknown non-zero tail: DEUCE_VERSION_MISMATCH; an end in a field: INVALID_ARGUMENT.
   uint32_t struct_size;
 
   /// DEUCE_FLAG_* bits, 0 = none. Unknown bits: INVALID_ARGUMENT. A flag that the backend lacks:
@@ -174,12 +174,12 @@ typedef struct deuce_decode_config {
   /// after, -1 (set by the initialiser) = all. Below -1: INVALID_ARGUMENT.
   int32_t window_right;
 
-  /// Factor on q . k before softcap, masks and softmax. 0 = 1 / sqrt(head_dim_qk). Negative is
-  /// legal; NaN and infinity: INVALID_ARGUMENT.
+  /// Factor on q . k before softcap, masks and softmax. 0 = 1 / sqrt(head_dim_qk). Of either sign,
+  /// 1.4e-45 .. 2.35e38 (scores are fp32 numbers in log2 units); all else: INVALID_ARGUMENT.
   float softmax_scale;
 
-  /// c > 0: score = c * tanh(score / c), after all scales, before the mask. 0 = off. Negative, NaN
-  /// and infinity: INVALID_ARGUMENT. Source: Gemma 2's logit soft-capping.
+  /// c > 0: score = c * tanh(score / c), after all scales, before the mask. 0 = off. Negative,
+  /// above 2.35e38, NaN, or scale / c no normal fp32 number: INVALID_ARGUMENT. Source: Gemma 2.
   float softcap;
 
   /// Base of the log-sum-exp output: 0 = natural (FlashAttention), 2 = base 2 (FlashInfer).
@@ -230,7 +230,7 @@ static inline void deuce_decode_config_init(deuce_decode_config* config) {
 /// Pointers must be aligned to their element and, for q, k, v and out on GPU backends, to 16 bytes.
 typedef struct deuce_decode_args {
   /// sizeof(deuce_decode_args) as the caller was compiled; set by deuce_decode_args_init. Bytes.
-  /// An unknown non-zero tail: DEUCE_VERSION_MISMATCH naming the offset.
+  /// An unknown non-zero tail: DEUCE_VERSION_MISMATCH; an end inside a field: INVALID_ARGUMENT.
   uint32_t struct_size;
 
   /// The caller's mark, such as layer or step; copied into fault records and traces. Any value.
@@ -348,8 +348,8 @@ typedef struct deuce_decode_args {
   const int32_t* last_page_len;
 
   /// Learned attention sink: one logit per query head that joins the softmax denominator only,
-  /// neither scaled, capped nor masked. Shape [hq], contiguous, sink_dtype, natural log. NULL =
-  /// none. Source: StreamingLLM and gpt-oss.
+  /// neither scaled, capped nor masked; at most 2.35e38 in magnitude. Shape [hq], contiguous,
+  /// sink_dtype, natural log. NULL = none. Source: StreamingLLM and gpt-oss.
   const void* sink;
 
   /// Factor that turns stored fp8 q into its value, by request and KV head. Shape [batch, hkv],
@@ -386,8 +386,8 @@ typedef struct deuce_decode_args {
   /// Elements between pages (or cache rows), slots and heads of v_token_scale.
   int64_t v_token_scale_stride[3];
 
-  /// Factor on all scores, beside softmax_scale. Host value, fixed in a captured graph. 0 = 1. NaN
-  /// and infinity: INVALID_ARGUMENT.
+  /// Factor on all scores, beside softmax_scale. Host value, fixed in a captured graph. 0 = 1. The
+  /// limits of softmax_scale and softcap hold for the product of both: INVALID_ARGUMENT.
   float score_scale;
 
   /// Factor on out. Host value, fixed in a captured graph. 0 = 1. NaN and infinity:
