@@ -42,15 +42,17 @@ Status measure_band(const CaseSpec& spec, Band band, SlotTiming& timing) {
 }
 
 /// As `deuce trace` states it, by the same function.
-double overlap_of(const CaseSpec& spec) {
+Result<double> overlap_of(const CaseSpec& spec) {
   trace::Recorder recorder(trace::Level::edges, 1 << 16);
-  time_once(spec, kLong, Band::best, &recorder);
+  const RunResult run = time_once(spec, kLong, Band::best, &recorder);
+  if (run.report.has_error()) return Status{DEUCE_HAZARD, "", run.report.text()};
   trace::TraceFile file;
   file.facts.clock_hz = kClockHz;
   file.facts.score_slots = spec.score_slots;
   file.slices = recorder.take();
   const Result<trace::Timeline> timeline = trace::make_timeline(file);
-  return timeline.ok() ? trace::summarize(timeline.value()).overlap : 0;
+  if (!timeline.ok()) return timeline.status();
+  return trace::summarize(timeline.value()).overlap;
 }
 
 }  // namespace
@@ -107,7 +109,9 @@ Result<TimingReport> predict_timing(int head_dim, int rows) {
       Status bad = measure_band(spec, band, timing);
       if (!bad.ok()) return bad;
     }
-    timing.overlap = overlap_of(spec);
+    const Result<double> overlap = overlap_of(spec);
+    if (!overlap.ok()) return overlap.status();
+    timing.overlap = overlap.value();
   }
   return report;
 }

@@ -53,7 +53,8 @@ __global__ void __launch_bounds__(96, 1) tile_roof(const __grid_constant__ Param
 template <int kShape>
 cudaError_t launch_roof_of(const Params& params, int workers, cudaStream_t stream) {
   constexpr std::size_t kBytes = sizeof(SharedStorage<kShapes[kShape]>);
-  static const cudaError_t prepared =
+  // Each time: the attribute belongs to the device at hand.
+  const cudaError_t prepared =
       cudaFuncSetAttribute(tile_roof<kShape>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   if (prepared != cudaSuccess) return prepared;
   tile_roof<kShape><<<workers, 96, kBytes, stream>>>(params);
@@ -110,7 +111,7 @@ cudaError_t launch_tile_roof(const TileRoof& roof, cudaStream_t stream) {
 }
 
 cudaError_t launch_linear_roof(const void* data, int64_t bytes, int workers, cudaStream_t stream) {
-  static const cudaError_t prepared = cudaFuncSetAttribute(
+  const cudaError_t prepared = cudaFuncSetAttribute(
       linear_roof, cudaFuncAttributeMaxDynamicSharedMemorySize, kChunk * kChunks);
   if (prepared != cudaSuccess) return prepared;
   linear_roof<<<workers, 64, kChunk * kChunks, stream>>>(static_cast<const unsigned char*>(data),

@@ -63,5 +63,16 @@ TEST(Sampling, PassesAFailureOn) {
   EXPECT_EQ(samples.status().sentence(), "broken");
 }
 
+TEST(Sampling, ThrottledSamplesAreCountedAndDropped) {
+  int number = 0;
+  const auto samples = collect(kLimits, [&]() -> Result<Timed> {
+    const bool throttled = ++number % 2 == 0;
+    return Timed{.seconds = throttled ? 9.0 : 1.0, .spent_s = 1e-6, .throttled = throttled};
+  });
+  ASSERT_TRUE(samples.ok());
+  EXPECT_EQ(samples.value().throttled, samples.value().sorted_s.size() - 1);
+  EXPECT_EQ(samples.value().quantile(1), 1.0);
+}
+
 }  // namespace
 }  // namespace deuce::cli

@@ -58,7 +58,8 @@ Json point_json(const BenchPoint& point) {
   if (point.clocks) {
     json["clocks"] = {{"sm_mhz", point.clocks->sm_mhz},
                       {"memory_mhz", point.clocks->memory_mhz},
-                      {"throttle_reasons", point.clocks->throttle_reasons}};
+                      {"throttle_reasons", point.clocks->throttle_reasons},
+                      {"throttled_samples", samples.throttled}};
   }
   return json;
 }

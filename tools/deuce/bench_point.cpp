@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Build, check, time: in this order, so that no time is ever printed of a wrong result.
+// Build, check, time, check again: so that no time is ever printed of a wrong result.
 #include "bench_point.h"
 
 #include <algorithm>
@@ -41,6 +41,27 @@ class RoofPasses {
   Clock::time_point last_{};
 };
 
+/// Whether the clocks are held down, asked now and then: the question costs more than a launch.
+class Throttle {
+ public:
+  explicit Throttle(const Device& device) : device_(device) {}
+  bool now() {
+    if (Clock::now() - last_ < kDistance) return throttled_;
+    const std::optional<GpuClocks> clocks = device_.clocks();
+    throttled_ = clocks && clocks->throttled();
+    last_ = Clock::now();
+    return throttled_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kDistance = std::chrono::milliseconds(25);
+
+  const Device& device_;
+  bool throttled_ = false;
+  Clock::time_point last_{};
+};
+
 /// Samples and roof of a point that has been checked.
 Status time_point(const Workload& work, const Plan& plan, const deuce_decode_config& config,
                   const BenchSettings& settings, Device& device, BenchPoint& point) {
@@ -54,6 +75,7 @@ Status time_point(const Workload& work, const Plan& plan, const deuce_decode_con
     roof = std::move(made.value());
   }
   RoofPasses passes(roof.get());
+  Throttle throttle(device);
   const auto samples = collect(settings.limits, [&]() -> Result<Timed> {
     const Result<bool> passed = passes.take_if_due();
     if (!passed.ok()) return passed.status();
@@ -61,12 +83,36 @@ Status time_point(const Workload& work, const Plan& plan, const deuce_decode_con
       // The first run after a pass finds threads asleep, and is not counted.
       if (auto first = launches.value()->sample(); !first.ok()) return first;
     }
-    return launches.value()->sample();
+    Result<Timed> timed = launches.value()->sample();
+    if (timed.ok()) timed.value().throttled = throttle.now();
+    return timed;
   });
   if (!samples.ok()) return samples.status();
+  if (samples.value().sorted_s.empty() && samples.value().throttled > 0) {
+    return Status(DEUCE_RUNTIME_ERROR, "",
+                  fmt::format("all {} samples were taken while the GPU's clocks were held down",
+                              samples.value().throttled));
+  }
   point.samples = samples.value();
   point.roof = passes.median();
   point.clocks = device.clocks();
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+/// The checked call again, behind the timed launches: it must give the bits that it gave before.
+Status check_again(Workload& work, const Plan& plan, Device& device, BenchCheck& check) {
+  const CallResult before = work.result();
+  const auto again = device.time([&] { return plan.run(work.args(0)); });
+  if (!again.ok()) return again.status();
+  if (Status status = plan.fault(); !status.ok()) return status;
+  if (Status status = work.result().fetch(device); !status.ok()) return status;
+  if (before.same_bits(work.result())) return {};
+  check.ok = false;
+  check.first_failure = "after the timed launches the same call gives other bits";
   return {};
 }
 
@@ -108,6 +154,8 @@ Result<BenchPoint> measure_point(const BenchShape& shape, const BenchSettings& s
 
   stage("timing");
   if (Status status = time_point(work, plan.value(), config, settings, device, point); !status.ok())
+    return status;
+  if (Status status = check_again(work, plan.value(), device, point.check); !status.ok())
     return status;
   return point;
 }

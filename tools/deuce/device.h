@@ -22,6 +22,12 @@ using Memory = std::shared_ptr<std::byte>;
 struct GpuClocks {
   unsigned sm_mhz = 0, memory_mhz = 0;
   uint64_t throttle_reasons = 0;  // NVML's bits
+
+  /// Slowed down by power or heat; idle and chosen clocks are no such reasons.
+  bool throttled() const {
+    constexpr uint64_t kPowerCap = 0x4, kSlowdown = 0x8, kHeat = 0x20 | 0x40, kPowerBrake = 0x80;
+    return (throttle_reasons & (kPowerCap | kSlowdown | kHeat | kPowerBrake)) != 0;
+  }
 };
 
 /// Launches that are timed again and again.

@@ -48,8 +48,12 @@ Result<Samples> collect(const SamplingLimits& limits,
     }
     const Result<Timed> timed = sample();
     if (!timed.ok()) return timed.status();
-    samples.sorted_s.push_back(timed.value().seconds);
     total += timed.value().spent_s;
+    if (timed.value().throttled) {
+      ++samples.throttled;
+      continue;
+    }
+    samples.sorted_s.push_back(timed.value().seconds);
     if (samples.sorted_s.size() < next_look || total < limits.shortest_s) continue;
     std::sort(samples.sorted_s.begin(), samples.sorted_s.end());
     samples.settled = samples.half_width() < limits.noise;

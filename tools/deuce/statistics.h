@@ -12,6 +12,7 @@ namespace deuce::cli {
 /// One sample: seconds of a launch, and what it took to find out (several launches, perhaps).
 struct Timed {
   double seconds = 0, spent_s = 0;
+  bool throttled = false;  // the clocks were held down: counted, not kept
 };
 
 struct SamplingLimits {
@@ -27,8 +28,9 @@ struct Interval {
 
 struct Samples {
   std::vector<double> sorted_s;
-  bool settled = false;      // stopped because the noise was small enough
-  bool interrupted = false;  // stopped by Ctrl-C
+  std::size_t throttled = 0;  // samples that were dropped
+  bool settled = false;       // stopped because the noise was small enough
+  bool interrupted = false;   // stopped by Ctrl-C
 
   double quantile(double fraction) const;
   double median() const { return quantile(0.5); }
