@@ -60,7 +60,7 @@ Block::Block(Grid& grid, const Launch& launch, const Options& options, int index
   for (const NamedRange& range : kernel_.shared_ranges) {
     if (range.size == 4) shadow_.watch_words(range.first, 4 * static_cast<uint32_t>(range.slots));
   }
-  named_phases_.assign(kernel_.edges.size(), 0);
+  named_uses_.resize(kernel_.edges.size());
   for (int i = 0; i < threads; ++i) {
     auto lane = std::make_unique<Lane>();
     lane->block = this;

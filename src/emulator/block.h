@@ -84,11 +84,13 @@ struct BarrierState {
   int copy_block = 0;
   int init_warp = 0;
   uint32_t init_sequence = 0;
+  uint64_t waits = 0;          // passed, for a phase that somebody had to complete
   uint32_t waiters = 0;        // warps blocked in a wait
   uint32_t arrived_warps = 0;  // in the phase at hand
   std::array<Phase, kMaxWarps>
       observed;  // last phase each warp has seen complete, -2: never waited
   std::array<uint32_t, kMaxWarps> observed_at{};
+  AccessRecord completed_by{};  // what ended the last phase
 };
 
 /// Warps that wait for each other, or the ones that wait for somebody who is gone.
@@ -116,7 +118,7 @@ struct AsyncOp {
   uint32_t column = 0, a_column = 0;
   MmaShape shape;
   SharedOperand a, b;
-  int kv_block = 0, warp = 0;  // commits: of the warp at issue
+  AccessRecord by{};  // copies and commits: their issue
 };
 
 /// Lanes of one warp at the same call.
@@ -142,7 +144,7 @@ class Block {
   void check_exit();
   /// What is still held back for the trace.
   void end_trace() { flush_pipe(); }
-  void count_phases(std::vector<uint64_t>& per_edge) const;
+  void count_phases(std::vector<EdgeUse>& per_edge) const;
   uint64_t rescales() const { return rescales_; }
 
   std::byte* shared() { return shared_.data() + shared_skip_; }
@@ -183,11 +185,14 @@ class Block {
   double init_barrier(Warp& warp, const Group& group);
   double arrive(Warp& warp, const Group& group);
   double wait(Warp& warp, const Group& group);
-  void arrive_on(int barrier, int warp, int arrivals, const Clock& clock, bool order_only);
-  void complete_bytes(int barrier, uint32_t bytes);
-  void maybe_complete(int barrier);
+  // `by` is what brings the arrival or the bytes: findings name it.
+  void arrive_on(int barrier, const AccessRecord& by, int arrivals, const Clock& clock,
+                 bool order_only);
+  void complete_bytes(int barrier, const AccessRecord& by, uint32_t bytes);
+  void maybe_complete(int barrier, const AccessRecord& by);
   int barrier_index(const void* address, const Op& op, const Warp& warp);
-  void check_waiters(BarrierState& barrier);
+  void check_waiters(BarrierState& barrier, const AccessRecord& by);
+  std::string edge_name(const BarrierState& barrier) const;
   bool role_arrives(const Edge& edge, Role role) const;
   int arrivals_of(const Warp& warp, uint32_t mask, const BarrierState& barrier) const;
   bool role_waits(const Edge& edge, Role role) const;
@@ -198,8 +203,7 @@ class Block {
   double prefetch(Warp& warp, const Group& group);
   bool allows_equal_stores(uint32_t offset) const;
   double line_at(const GlobalRange& range, const void* address);
-  void check_global(const Warp& warp, const Op& call, const void* address, bool writes,
-                    const GlobalRange& range);
+  void check_global(const Warp& warp, const Op& call, uint32_t record, const GlobalRange& range);
   double atomic(Warp& warp, const Group& group);
   double copy(Warp& warp, const Group& group);
   void issue_copy(Warp& warp, Op& op);
@@ -253,11 +257,15 @@ class Block {
                        const AccessRecord& other);
   void fault(const char* check, const Warp* warp, const Op* op, const std::string& text,
              Severity severity = Severity::error, const std::string& edge = {});
+  void fault(const char* check, const AccessRecord& at, const std::string& text,
+             Severity severity = Severity::error, const std::string& edge = {});
   std::string describe(const AccessRecord& record, const char* verb) const;
+  std::string describe(const AccessRecord& record, const char* verb, int cta) const;
   std::string warp_name(int warp) const;
   std::string barrier_name(const BarrierState& barrier) const;
   std::string place(uint32_t cell, bool tensor) const;
   std::string blocked_line(const Warp& warp) const;
+  std::string gone_line() const;
   void check_observed(const BarrierState& barrier);
 
   // block_deadlock.cpp: who waits for whom
@@ -292,9 +300,9 @@ class Block {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<Warp> warps_;
   std::vector<BarrierState> barriers_;
-  std::vector<int16_t> barrier_at_;     // by offset / 8
-  std::array<NamedState, 17> named_;    // 16: the whole block
-  std::vector<uint64_t> named_phases_;  // completed, per edge
+  std::vector<int16_t> barrier_at_;   // by offset / 8
+  std::array<NamedState, 17> named_;  // 16: the whole block
+  std::vector<EdgeUse> named_uses_;   // per edge
   uint64_t rescales_ = 0;
   Shadow shadow_;
   Clock scratch_;

@@ -124,13 +124,19 @@ double Block::arrive(Warp& warp, const Group& group) {
   if (call.kind == OpKind::arrive_expect) {
     each_lane(group.mask, [&](int l) { barrier.bytes += op(warp, l).bytes; });
   }
-  arrive_on(index, warp.index, arrivals_of(warp, group.mask, barrier), released(warp, group.mask),
-            false);
+  arrive_on(index, record_of(warp, call), arrivals_of(warp, group.mask, barrier),
+            released(warp, group.mask), false);
   finish_lanes(warp, group.mask);
   return grid_.timing()(cost::kArriveIssue);
 }
 
-void Block::arrive_on(int index, int warp, int arrivals, const Clock& clock, bool order_only) {
+std::string Block::edge_name(const BarrierState& barrier) const {
+  if (barrier.edge < 0) return "";
+  return std::string(kernel_.edges[static_cast<std::size_t>(barrier.edge)].name);
+}
+
+void Block::arrive_on(int index, const AccessRecord& by, int arrivals, const Clock& clock,
+                      bool order_only) {
   BarrierState& barrier = barriers_[static_cast<std::size_t>(index)];
   if (order_only) {
     barrier.gathering.join_order(clock);
@@ -138,33 +144,31 @@ void Block::arrive_on(int index, int warp, int arrivals, const Clock& clock, boo
     barrier.gathering.join(clock);
   }
   if (arrivals > barrier.pending) {
-    fault("H9", nullptr, nullptr,
+    fault("H9", by,
           fmt::format("{} gets {} arrivals too many in phase {}", barrier_name(barrier),
                       arrivals - barrier.pending, barrier.phase),
-          Severity::error,
-          barrier.edge < 0
-              ? ""
-              : std::string(kernel_.edges[static_cast<std::size_t>(barrier.edge)].name));
+          Severity::error, edge_name(barrier));
     return;
   }
   barrier.pending -= arrivals;
-  barrier.arrived_warps |= 1u << warp;
-  maybe_complete(index);
+  barrier.arrived_warps |= 1u << by.warp;
+  maybe_complete(index, by);
 }
 
-void Block::complete_bytes(int index, uint32_t bytes) {
+void Block::complete_bytes(int index, const AccessRecord& by, uint32_t bytes) {
   BarrierState& barrier = barriers_[static_cast<std::size_t>(index)];
   barrier.bytes -= bytes;
   if (barrier.bytes < -(int64_t{1} << 20)) {
-    fault("H9", nullptr, nullptr,
-          fmt::format("{} has received 2^20 bytes more than announced", barrier_name(barrier)));
+    fault("H9", by,
+          fmt::format("{} has received 2^20 bytes more than announced", barrier_name(barrier)),
+          Severity::error, edge_name(barrier));
     return;
   }
-  maybe_complete(index);
+  maybe_complete(index, by);
 }
 
 // H7: a phase may only complete when everybody who waits on this barrier has seen the one before.
-void Block::check_waiters(BarrierState& barrier) {
+void Block::check_waiters(BarrierState& barrier, const AccessRecord& by) {
   if (barrier.phase == 0) return;
   const Phase before = barrier.phase - 1;
   for (const Warp& warp : warps_) {
@@ -177,26 +181,28 @@ void Block::check_waiters(BarrierState& barrier) {
     if (!declared) continue;
     const bool seen = barrier.observed[w] >= before;
     if (seen && barrier.gathering.k[w] >= barrier.observed_at[w]) continue;
-    fault("H7", &warp, nullptr,
-          fmt::format("{} completes phase {}, but {} {} phase {}\n  a waiter by parity would take "
-                      "one phase for the other",
-                      barrier_name(barrier), barrier.phase, warp_name(warp.index),
-                      seen ? "is not known to have seen" : "has not seen", before),
-          Severity::error,
-          barrier.edge < 0
-              ? ""
-              : std::string(kernel_.edges[static_cast<std::size_t>(barrier.edge)].name));
+    std::string text = fmt::format(
+        "{} completes phase {}, but {} {} phase {}\n  a waiter by parity would take "
+        "one phase for the other",
+        barrier_name(barrier), barrier.phase, warp_name(warp.index),
+        seen ? "is not known to have seen" : "has not seen", before);
+    if (warp.waiting != 0) {
+      const Op& stands = op(warp, __builtin_ctz(warp.waiting));
+      text += fmt::format("\n{}", describe(record_of(warp, stands), "waiter"));
+    }
+    fault("H7", by, text, Severity::error, edge_name(barrier));
     return;
   }
 }
 
-void Block::maybe_complete(int index) {
+void Block::maybe_complete(int index, const AccessRecord& by) {
   BarrierState& barrier = barriers_[static_cast<std::size_t>(index)];
   if (barrier.pending != 0 || barrier.bytes != 0) return;
-  check_waiters(barrier);
+  check_waiters(barrier, by);
   if (grid_.stopped()) return;
   if (barrier.copy_begin >= 0) trace_copies_done(barrier);
   ++barrier.phase;
+  barrier.completed_by = by;
   barrier.pending = barrier.expected;
   barrier.arrived_warps = 0;
   barrier.gathering.k[static_cast<std::size_t>(phases_component(index))] =
@@ -220,32 +226,37 @@ double Block::wait(Warp& warp, const Group& group) {
   BarrierState& barrier = barriers_[static_cast<std::size_t>(index)];
   const Edge* edge =
       barrier.edge < 0 ? nullptr : &kernel_.edges[static_cast<std::size_t>(barrier.edge)];
-  const std::string edge_name = edge == nullptr ? "" : std::string(edge->name);
   const Phase phase = call.index;
   const auto w = static_cast<std::size_t>(warp.index);
   if (edge != nullptr && !role_waits(*edge, warp.role)) {
     fault("H10", &warp, &call,
           fmt::format("{} waits on {}, which the edge table does not list", name_of(warp.role),
                       barrier_name(barrier)),
-          Severity::error, edge_name);
+          Severity::error, edge_name(barrier));
     return 0;
   }
   const auto known =
       static_cast<Phase>(warp.clock.k[static_cast<std::size_t>(phases_component(index))]);
-  if (phase >= 1 && known < phase) {
-    fault("H6", &warp, &call,
+  // Findings come once; the words are made for them alone.
+  const bool late = barrier.phase > phase + 1, unsure = phase >= 1 && known < phase;
+  const std::string completer =
+      (late || unsure) && barrier.phase > 0
+          ? fmt::format("\n{}", describe(barrier.completed_by, "ended by"))
+          : "";
+  if (unsure) {
+    fault("H6", record_of(warp, call),
           fmt::format("wait for phase {} of {} by a waiter that knows only {} phases to be "
-                      "complete: its parity also passes on phase {}",
-                      phase, barrier_name(barrier), known, phase - 2),
-          Severity::error, edge_name);
+                      "complete: its parity also passes on phase {}{}",
+                      phase, barrier_name(barrier), known, phase - 2, completer),
+          Severity::error, edge_name(barrier));
     return 0;
   }
-  if (barrier.phase > phase + 1) {
-    fault("H7", &warp, &call,
+  if (late) {
+    fault("H7", record_of(warp, call),
           fmt::format("wait for phase {} of {}, which has completed {} phases: the waiter was "
-                      "overtaken",
-                      phase, barrier_name(barrier), barrier.phase),
-          Severity::error, edge_name);
+                      "overtaken{}",
+                      phase, barrier_name(barrier), barrier.phase, completer),
+          Severity::error, edge_name(barrier));
     return 0;
   }
   const bool passes = barrier.phase == phase + 1;
@@ -255,6 +266,7 @@ double Block::wait(Warp& warp, const Group& group) {
   if (passes && !refuses) {
     warp.clock.join(barrier.completed);
     if (phase >= 0) {
+      ++barrier.waits;
       barrier.observed[w] = phase;
       barrier.observed_at[w] = warp.sequence;
     } else if (barrier.observed[w] < -1) {

@@ -23,7 +23,7 @@ const BarrierState& Block::barrier_of(const Op& wait) const {
 
 std::string Block::blocked_line(const Warp& warp) const {
   const Op& call = op(warp, __builtin_ctz(warp.waiting));
-  std::string line = fmt::format("  block {} {:<20} ", index_, warp_name(warp.index));
+  std::string line = fmt::format("  CTA {} {:<20} ", index_, warp_name(warp.index));
   if (call.kind == OpKind::wait) {
     const BarrierState& barrier = barrier_of(call);
     line += fmt::format("waits {} phase {} ({} complete): {} of {} arrivals and {} bytes missing",
@@ -44,7 +44,7 @@ std::string Block::blocked_line(const Warp& warp) const {
     if (edge != nullptr) line += fmt::format(", {}", edge->name);
   }
   line += fmt::format("  {}:{}", file_name(call.site.file), call.site.line);
-  if (warp.kv_block >= 0) line += fmt::format(", block {}", warp.kv_block);
+  if (warp.kv_block >= 0) line += fmt::format(", KV block {}", warp.kv_block);
   return line + "\n";
 }
 
@@ -144,32 +144,44 @@ WaitCycle Block::wait_cycle() const {
       result.edges.insert(edge(warp));
       text += fmt::format("{} -> ", role(warp));
     }
-    result.text = fmt::format("  block {} cycle: {}{}, by {}\n", index_, text,
+    result.text = fmt::format("  CTA {} cycle: {}{}, by {}\n", index_, text,
                               role(path.cycle.front()), fmt::join(result.edges, ", "));
     return result;
   }
   for (const auto& [waiting, gone] : path.starved) {
     if (!result.edges.insert(edge(waiting)).second) continue;
     result.text +=
-        fmt::format("  block {} starved: {} waits {}, {}\n", index_, role(waiting), edge(waiting),
+        fmt::format("  CTA {} starved: {} waits {}, {}\n", index_, role(waiting), edge(waiting),
                     gone == kNobody ? "which expects more arrivals than the edge table lists"
                                     : fmt::format("and {} has left the kernel", role(gone)));
   }
   return result;
 }
 
+/// Who has left the kernel: roles, or warps of a role of which others stay.
+std::string Block::gone_line() const {
+  std::vector<std::string> names;
+  for (const WarpRange& range : kernel_.roles) {
+    if (range.role == Role::idle) continue;
+    std::vector<int> gone;
+    for (int w = range.first_warp; w < range.first_warp + range.warps; ++w) {
+      if (warps_[static_cast<std::size_t>(w)].live == 0) gone.push_back(w);
+    }
+    if (gone.empty()) continue;
+    const bool all = static_cast<int>(gone.size()) == range.warps;
+    names.push_back(all ? std::string(name_of(range.role))
+                        : fmt::format("{} warp {}", name_of(range.role), fmt::join(gone, ", ")));
+  }
+  if (names.empty()) return "";
+  return fmt::format("  CTA {} has left the kernel: {}\n", index_, fmt::join(names, "; "));
+}
+
 std::string Block::wait_for_graph(std::set<std::string>& edges) const {
   std::string out;
   for (const Warp& warp : warps_) {
-    if (warp.live == 0) {
-      if (warp.role != Role::idle) {
-        out +=
-            fmt::format("  block {} {:<20} has left the kernel\n", index_, warp_name(warp.index));
-      }
-      continue;
-    }
-    if (warp.waiting != 0) out += blocked_line(warp);
+    if (warp.live != 0 && warp.waiting != 0) out += blocked_line(warp);
   }
+  out += gone_line();
   const WaitCycle cycle = wait_cycle();
   edges.insert(cycle.edges.begin(), cycle.edges.end());
   return out + cycle.text;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "emulator/grid.h"
 
@@ -81,6 +82,7 @@ double Block::global_access(Warp& warp, const Group& group) {
   const bool writes = first.kind == OpKind::store_global;
   const bool constant = first.kind == OpKind::load_constant;
   double latency = grid_.timing()(constant ? cost::kConstantHit : cost::kGlobal);
+  std::optional<uint32_t> record;
   each_lane(group.mask, [&](int l) {
     if (grid_.stopped()) return;
     const Op& call = op(warp, l);
@@ -106,7 +108,8 @@ double Block::global_access(Warp& warp, const Group& group) {
     std::memcpy(call.target, call.source, call.bytes);
     if (constant) latency = std::max(latency, line_at(*range, address) - grid_.now());
     if (!range->writable) return;
-    check_global(warp, call, address, writes, *range);
+    if (!record) record = grid_.add_record(record_of(warp, call));
+    check_global(warp, call, *record, *range);
   });
   // What nobody writes needs no order, so constants do not hold a release back.
   if (!constant) note_access(warp, group.mask);
@@ -139,9 +142,11 @@ double Block::line_at(const GlobalRange& range, const void* address) {
       .first->second;
 }
 
-// Words keep their last writer and reader: neighbours in a sector may belong to other blocks.
-void Block::check_global(const Warp& warp, const Op& call, const void* address, bool writes,
+// Words keep their last writer and reader: neighbours in a sector may belong to other CTAs.
+void Block::check_global(const Warp& warp, const Op& call, uint32_t record,
                          const GlobalRange& range) {
+  const bool writes = call.kind == OpKind::store_global;
+  const void* address = writes ? call.target : call.source;
   Sector& sector = grid_.sector(address);
   const auto at = reinterpret_cast<uintptr_t>(address) % 32;
   const auto ordered = [&](const Sector::Mark& mark) {
@@ -150,18 +155,18 @@ void Block::check_global(const Warp& warp, const Op& call, const void* address, 
                                 : warp.clock.knows(mark.block, mark.warp) >= mark.sequence;
   };
   const Sector::Mark mine{static_cast<int16_t>(index_), static_cast<int16_t>(warp.index),
-                          warp.sequence};
+                          warp.sequence, record};
   for (std::size_t word = at / 4; word <= (at + call.bytes - 1) / 4; ++word) {
     const Sector::Mark write = sector.writes[word], read = sector.reads[word];
     if (!ordered(write) || (writes && !ordered(read))) {
-      const bool after_write = !ordered(write);
-      const Sector::Mark& other = after_write ? write : read;
-      fault(writes ? "H2" : "H1", &warp, &call,
-            fmt::format(
-                "{} {} + {}: not ordered behind the {} by block {}, warp {}",
-                writes ? "write of" : "read of", range.name,
-                static_cast<const std::byte*>(address) - static_cast<const std::byte*>(range.base),
-                after_write ? "write" : "read", other.block, other.warp));
+      const Sector::Mark& other = ordered(write) ? read : write;
+      const auto offset =
+          static_cast<const std::byte*>(address) - static_cast<const std::byte*>(range.base);
+      fault(writes ? "H2" : "H1", grid_.record(record),
+            fmt::format("{} {} + {}: not ordered behind a {}\n{}", writes ? "write of" : "read of",
+                        range.name, offset, ordered(write) ? "read" : "write",
+                        describe(grid_.record(other.record), "against", other.block)),
+            Severity::error, range.name);
       return;
     }
     (writes ? sector.writes : sector.reads)[word] = mine;
@@ -266,6 +271,7 @@ void Block::issue_copy(Warp& warp, Op& call) {
   AccessRecord record = record_of(warp, call);
   record.tensor = warp.mark;
   record.tensor_block = warp.mark_block;
+  async.by = record;
   const uint32_t number = shadow_.add_record(record);
   const Accessor by{&warp.clock, copies_component(index), barrier.copies, number, true, false};
   clash(shadow_.write_shared(async.address, async.bytes, by), number, false);
@@ -290,7 +296,7 @@ void Block::complete(AsyncOp& async) {
     case AsyncOp::Kind::mma: run_mma(async); return;
     case AsyncOp::Kind::commit:
       if (options_.recorder != nullptr) trace_commit(async);
-      arrive_on(async.barrier, async.warp, 1, async.clock, true);
+      arrive_on(async.barrier, async.by, 1, async.clock, true);
       return;
     case AsyncOp::Kind::copy: break;
   }
@@ -305,7 +311,7 @@ void Block::complete(AsyncOp& async) {
             inside && (row.source == nullptr || grid_.range_of(row.source, row.bytes) != nullptr);
       });
       if (!inside) {
-        fault("H20", nullptr, nullptr, "a tensor map reaches outside every registered allocation");
+        fault("H20", async.by, "a tensor map reaches outside every registered allocation");
         return;
       }
       copy_box(async.map, async.coordinate.data(), shared(), async.address);
@@ -313,7 +319,7 @@ void Block::complete(AsyncOp& async) {
   }
   BarrierState& barrier = barriers_[static_cast<std::size_t>(async.barrier)];
   barrier.gathering.join_order(async.clock);
-  complete_bytes(async.barrier, async.bytes);
+  complete_bytes(async.barrier, async.by, async.bytes);
 }
 
 }  // namespace deuce::emulator

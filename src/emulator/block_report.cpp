@@ -88,14 +88,18 @@ std::string Block::place(uint32_t cell, bool tensor) const {
 }
 
 std::string Block::describe(const AccessRecord& record, const char* verb) const {
+  return describe(record, verb, index_);
+}
+
+std::string Block::describe(const AccessRecord& record, const char* verb, int cta) const {
   std::string what = mnemonic(record.kind);
   if (record.columns > 0) {
     what += fmt::format(" columns {}-{}", record.column, record.column + record.columns - 1);
   }
   if (record.tensor != 0)
-    what += fmt::format(" ({} of block {})", record.tensor, record.tensor_block);
-  if (record.block >= 0) what += fmt::format("  block {}", record.block);
-  return fmt::format("  {:<8} {}  {}  {}:{}", verb, warp_name(record.warp), what,
+    what += fmt::format(" ({} of KV block {})", record.tensor, record.tensor_block);
+  if (record.block >= 0) what += fmt::format("  KV block {}", record.block);
+  return fmt::format("  {:<8} CTA {}  {}  {}  {}:{}", verb, cta, warp_name(record.warp), what,
                      file_name(record.site.file == nullptr ? "?" : record.site.file),
                      record.site.line);
 }
@@ -109,6 +113,11 @@ void Block::fault(const char* check, const Warp* warp, const Op* call, const std
   full += fmt::format("\n  replay: {}", replay_text(options_));
   grid_.report().add({check, severity, edge, std::move(full)});
   if (severity == Severity::error) grid_.stop();
+}
+
+void Block::fault(const char* check, const AccessRecord& at, const std::string& text,
+                  Severity severity, const std::string& edge) {
+  fault(check, nullptr, nullptr, fmt::format("{}\n{}", text, describe(at, "at")), severity, edge);
 }
 
 void Block::clash(const Clash& found, uint32_t record, bool tensor) {
@@ -206,11 +215,13 @@ void Block::check_exit() {
   }
 }
 
-void Block::count_phases(std::vector<uint64_t>& per_edge) const {
+void Block::count_phases(std::vector<EdgeUse>& per_edge) const {
   for (const BarrierState& barrier : barriers_) {
-    if (barrier.edge >= 0) per_edge[static_cast<std::size_t>(barrier.edge)] += barrier.phase;
+    if (barrier.edge < 0) continue;
+    const auto phases = static_cast<uint64_t>(barrier.phase);
+    per_edge[static_cast<std::size_t>(barrier.edge)].add({phases, barrier.waits, phases});
   }
-  for (std::size_t i = 0; i < named_phases_.size(); ++i) per_edge[i] += named_phases_[i];
+  for (std::size_t i = 0; i < named_uses_.size(); ++i) per_edge[i].add(named_uses_[i]);
 }
 
 }  // namespace deuce::emulator

@@ -117,7 +117,11 @@ double Block::named(Warp& warp, const Group& group) {
   }
   const Timing& timing = grid_.timing();
   if (barrier.arrived == barrier.threads) {
-    if (edge != nullptr) ++named_phases_[static_cast<std::size_t>(edge - kernel_.edges.data())];
+    if (edge != nullptr) {
+      EdgeUse& use = named_uses_[static_cast<std::size_t>(edge - kernel_.edges.data())];
+      const auto waits = static_cast<uint64_t>(__builtin_popcount(barrier.blocked_warps));
+      use.add({1, waits, use.laps + 1});
+    }
     const double delay =
         timing(id == static_cast<int>(kBlockBarrier) ? cost::kBlockBarrier : cost::kNamedBarrier);
     each_lane(barrier.blocked_warps, [&](int w) {

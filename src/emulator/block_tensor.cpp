@@ -167,8 +167,8 @@ void Block::shadow_operand(Warp& warp, const Op& call, const SharedOperand& oper
       if (tensor == 0 || writer == nullptr || writer->tensor == 0) continue;
       if (writer->tensor != tensor || (tensor_block >= 0 && writer->tensor_block != tensor_block)) {
         fault("H19", &warp, &call,
-              fmt::format("wrong operand: {} of block {} is expected, shared {:#x} holds {} of "
-                          "block {}\n{}",
+              fmt::format("wrong operand: {} of KV block {} is expected, shared {:#x} holds {} "
+                          "of KV block {}\n{}",
                           tensor, tensor_block, address, writer->tensor, writer->tensor_block,
                           describe(*writer, "written by")),
               Severity::error, "kv_arrived");
@@ -341,8 +341,7 @@ double Block::commit(Warp& warp, const Group& group) {
   async.kind = AsyncOp::Kind::commit;
   async.barrier = index;
   async.clock = warp.clock;
-  async.kv_block = warp.kv_block;
-  async.warp = warp.index;
+  async.by = record_of(warp, call);
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     const Component stream = stream_component(static_cast<int>(s));
     async.clock.k[static_cast<std::size_t>(stream)] = streams_[s].epoch;

@@ -98,7 +98,7 @@ void Block::trace_commit(const AsyncOp& commit) {
   if (event == Event::count) return;
   trace::Slice& slice =
       options_.recorder->slice(static_cast<uint32_t>(index_), Agent::tensor_pipe, 0);
-  add(slice, grid_.now(), Kind::instant, {event, barrier.slot, barrier.phase, commit.kv_block});
+  add(slice, grid_.now(), Kind::instant, {event, barrier.slot, barrier.phase, commit.by.block});
 }
 
 }  // namespace deuce::emulator

@@ -46,7 +46,7 @@ void run_once(Content& content, const RunName& name, const CheckSettings& settin
   options.filter = settings.filter;
   const RunResult run = kernel->run(decode.call(), workspace.data(), options);
   result.report.merge(run.report);
-  for (std::size_t i = 0; i < result.edges.size(); ++i) result.edges[i].phases += run.phases[i];
+  for (EdgeCount& edge : result.edges) edge.use.add(run.edges[edge.row]);
   result.rescales += run.rescales;
   if (result.cycles == 0 && name.mode == Mode::timed) result.cycles = run.cycles;
   if (run.report.has_error()) return;
@@ -59,10 +59,14 @@ void run_once(Content& content, const RunName& name, const CheckSettings& settin
 void judge(CheckResult& result) {
   std::vector<std::string> idle;
   for (const EdgeCount& edge : result.edges) {
-    if (edge.phases == 0) idle.push_back(edge.name);
+    if (!edge.exercised()) idle.push_back(edge.name);
   }
-  if (!idle.empty()) {
-    result.report.mark_incomplete(fmt::format("never exercised: {}", fmt::join(idle, ", ")));
+  // An error ends the run early; what that left out says nothing.
+  if (!idle.empty() && !result.report.has_error()) {
+    result.report.mark_incomplete(
+        fmt::format("not exercised: {} (no slot was used again, or nobody had to wait); a longer "
+                    "problem or another cut does it (--kv-len, --batch, --num-splits, --blocks)",
+                    fmt::join(idle, ", ")));
   }
   result.verdict = result.report.verdict();
   if (!result.difference.empty() || !result.unequal.empty()) result.verdict = Verdict::error;
@@ -88,7 +92,7 @@ Status check_hopper_variant(const CheckSettings& settings) {
 
 int CheckResult::exercised_edges() const {
   return static_cast<int>(std::count_if(edges.begin(), edges.end(),
-                                        [](const EdgeCount& edge) { return edge.phases > 0; }));
+                                        [](const EdgeCount& edge) { return edge.exercised(); }));
 }
 
 Result<CheckResult> check(const CheckSettings& settings, const CheckProgress& progress) {
@@ -109,8 +113,11 @@ Result<CheckResult> check(const CheckSettings& settings, const CheckProgress& pr
   if (!bad.ok()) return bad;
   Options options;
   options.strict_order = settings.strict_order;
-  for (const Edge& edge : kernel->spec(options).edges) {
-    if (edge.kind != EdgeKind::implied) result.edges.push_back({std::string(edge.name), 0});
+  const std::vector<Edge>& table = kernel->spec(options).edges;
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    if (table[row].kind == EdgeKind::implied) continue;
+    result.edges.push_back(
+        {std::string(table[row].name), row, table[row].kind == EdgeKind::named, {}});
   }
   std::vector<RunName> names = runs(settings.schedules, settings.seed);
   if (settings.replay) names = {*settings.replay};

@@ -17,7 +17,7 @@ namespace deuce::emulator {
 
 struct CheckSettings {
   CaseSpec spec;
-  int blocks = 2;      // of the emulated grid
+  int blocks = 4;      // CTAs of the emulated grid
   int schedules = 20;  // one timed, eager and lazy, one adversarial per role, the others random
   uint64_t seed = 1;
   std::optional<RunName> replay;  // this schedule alone
@@ -28,7 +28,13 @@ struct CheckSettings {
 
 struct EdgeCount {
   std::string name;
-  uint64_t phases = 0;  // completed, all runs together
+  std::size_t row = 0;  // of the kernel's table
+  bool named = false;   // a hardware barrier, which has no parity
+  EdgeUse use{};        // all runs together
+  /// A slot was used again (a named barrier: at all) and somebody had to wait: without that a
+  /// missing wait or arrival of the edge does no harm, so a clean run would not say that it is
+  /// there.
+  bool exercised() const { return use.laps > (named ? 0 : 1) && use.waits > 0; }
 };
 
 struct CheckResult {

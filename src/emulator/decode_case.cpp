@@ -34,6 +34,14 @@ constexpr uint16_t kNaN = 0x7fff;  // in both 16-bit formats
 
 }  // namespace
 
+std::vector<int32_t> mixed_lengths(int32_t longest) {
+  const auto part = [longest](int32_t tenths) {
+    return static_cast<int32_t>(int64_t{longest} * tenths / 10);
+  };
+  const auto most = [longest](int32_t keys) { return std::min(longest, keys); };
+  return {longest, most(37), part(4), 0, most(129), longest, part(9), most(1), most(128), part(5)};
+}
+
 DecodeCase::DecodeCase(const CaseSpec& spec) {
   rows_ = static_cast<int64_t>(spec.kv_len.size()) * spec.q_len;
   if (!spec.q_lens.empty()) {

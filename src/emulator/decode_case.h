@@ -33,6 +33,10 @@ struct CaseSpec {
   uint64_t seed = 1;
 };
 
+/// Ten requests of `longest` keys and of less, down to none: two of them cut by four CTAs, rings of
+/// tiles and pieces go round, and every role has to wait. Of 500 keys and more; else less happens.
+std::vector<int32_t> mixed_lengths(int32_t longest);
+
 /// A problem, its call and everything the call points to.
 class DecodeCase {
  public:

@@ -113,12 +113,15 @@ Recording record_decode(const ExploreCase& what, const RunName& run) {
 }
 
 ExploreSummary explore_decode(int score_slots, int row_replicas, uint64_t state_limit,
-                              const std::function<bool()>& go_on) {
+                              const std::function<bool()>& go_on, int only) {
   ExploreSummary summary;
   const std::vector<ExploreCase> cases = explore_cases(score_slots, row_replicas);
-  summary.cases = static_cast<int>(cases.size());
-  for (const ExploreCase& what : cases) {
+  summary.cases = only > 0 ? 1 : static_cast<int>(cases.size());
+  for (int number = 1; number <= static_cast<int>(cases.size()); ++number) {
+    if (only > 0 && number != only) continue;
     if (!go_on()) break;
+    const ExploreCase& what = cases[static_cast<std::size_t>(number - 1)];
+    summary.last_number = number;
     const Recording recording = record_decode(what, {});
     const Exploration found = explore(make_model(recording, what.quarters, what.part), state_limit);
     summary.last = what;

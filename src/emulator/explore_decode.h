@@ -42,12 +42,13 @@ struct ExploreSummary {
   int cases = 0, complete = 0;
   uint64_t states = 0, most_states = 0;
   ExploreCase last;     // the one with the violation, if any
+  int last_number = 0;  // of it among explore_cases(), from 1
   Violation violation;  // the first one ends the exploration
   bool clean() const { return violation.kind.empty() && complete == cases; }
 };
 
-/// Called before each case; false stops.
+/// Explores all cases, or the one of number `only`. `go_on` is called before each; false stops.
 ExploreSummary explore_decode(int score_slots, int row_replicas, uint64_t state_limit,
-                              const std::function<bool()>& go_on);
+                              const std::function<bool()>& go_on, int only = 0);
 
 }  // namespace deuce::emulator

@@ -93,10 +93,13 @@ std::string Report::sentence() const {
 
 std::string Report::text() const {
   std::string out;
-  for (const Finding& finding : findings_) {
-    out += fmt::format("{} {}  {}", name_of(finding.severity), finding.check, finding.text);
-    if (finding.count > 1) out += fmt::format("\n  found {} times", finding.count);
-    out += '\n';
+  for (const Severity severity : {Severity::error, Severity::review, Severity::note}) {
+    for (const Finding& finding : findings_) {
+      if (finding.severity != severity) continue;
+      out += fmt::format("{} {}  {}", name_of(finding.severity), finding.check, finding.text);
+      if (finding.count > 1) out += fmt::format("\n  found {} times", finding.count);
+      out += '\n';
+    }
   }
   if (!incomplete_.empty()) out += fmt::format("incomplete: {}\n", incomplete_);
   return out;

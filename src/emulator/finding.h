@@ -32,6 +32,7 @@ class Report {
   Verdict verdict() const;
   const std::vector<Finding>& findings() const { return findings_; }
   const std::string& incomplete_reason() const { return incomplete_; }
+  /// All of them, the gravest first.
   std::string text() const;
   /// The first finding that decides the verdict, in one line: for statuses of the public API.
   std::string sentence() const;

@@ -15,7 +15,7 @@ Grid::Grid(const Launch& launch, const Options& options)
       options_(options),
       schedule_(options.run),
       timing_{options.band, launch.kernel->chip, options.fitted} {
-  result_.phases.assign(launch.kernel->edges.size(), 0);
+  result_.edges.resize(launch.kernel->edges.size());
   for (int i = 0; i < launch.blocks; ++i) {
     const bool runs = options.only_block < 0 || options.only_block == i;
     blocks_.push_back(runs ? std::make_unique<Block>(*this, launch, options, i) : nullptr);
@@ -73,7 +73,7 @@ void Grid::end_run() {
   result_.cycles = now_;
   for (Block* block : running_) {
     if (options_.recorder != nullptr) block->end_trace();
-    block->count_phases(result_.phases);
+    block->count_phases(result_.edges);
     result_.rescales += block->rescales();
   }
   if (options_.recorder != nullptr) {
@@ -103,6 +103,17 @@ const GlobalRange* Grid::range_of(const void* address, std::size_t bytes) const 
 
 Sector& Grid::sector(const void* address) {
   return sectors_[reinterpret_cast<uintptr_t>(address) / 32];
+}
+
+void EdgeUse::add(const EdgeUse& other) {
+  phases += other.phases;
+  waits += other.waits;
+  laps = std::max(laps, other.laps);
+}
+
+uint32_t Grid::add_record(const AccessRecord& record) {
+  records_.push_back(record);
+  return static_cast<uint32_t>(records_.size() - 1);
 }
 
 RunResult run(const Launch& launch, const Options& options) { return Grid(launch, options).run(); }

@@ -19,6 +19,7 @@ struct Sector {
   struct Mark {
     int16_t block = -1, warp = -1;
     uint32_t sequence = 0;
+    uint32_t record = 0;  // its long form, in the grid
   };
   std::array<Mark, 8> writes, reads;
 };
@@ -44,6 +45,9 @@ class Grid {
 
   const GlobalRange* range_of(const void* address, std::size_t bytes) const;
   Sector& sector(const void* address);
+  /// Accesses to writable global memory, one for a warp instruction.
+  uint32_t add_record(const AccessRecord& record);
+  const AccessRecord& record(uint32_t index) const { return records_[index]; }
   Clock& released_at(const void* address) { return released_[address]; }
 
  private:
@@ -74,6 +78,7 @@ class Grid {
   std::vector<std::unique_ptr<Block>> blocks_;  // by number; nullptr: does not run
   std::vector<Block*> running_;
   std::unordered_map<uintptr_t, Sector> sectors_;
+  std::vector<AccessRecord> records_;
   std::unordered_map<const void*, Clock> released_;
 };
 

@@ -114,12 +114,21 @@ struct Options {
 /// What stands behind "replay:" in a finding.
 std::string replay_text(const Options& options);
 
+/// How often an edge was used, of all its slots.
+struct EdgeUse {
+  uint64_t phases = 0;  // completed
+  uint64_t waits = 0;   // passed, for a phase that somebody had to complete
+  uint64_t laps = 0;    // most phases of one barrier
+
+  void add(const EdgeUse& other);
+};
+
 struct RunResult {
   Report report;
   double cycles = 0;
   uint64_t steps = 0;
-  std::vector<uint64_t> phases;  // completed, per edge
-  uint64_t rescales = 0;         // of O, by one warp for one KV block
+  std::vector<EdgeUse> edges;
+  uint64_t rescales = 0;  // of O, by one warp for one KV block
 };
 
 /// Runs the grid under one schedule. The first error ends the run.

@@ -78,7 +78,7 @@ TEST(Caller, IsToldOfAHazardInOneLineAndHowToRepeatIt) {
   const std::string sentence = deuce_last_error();
   EXPECT_TRUE(
       sentence.starts_with("emulator: H20: store to q, which the kernel must not write; at "
-                           "epilogue warp "))
+                           "CTA 1 epilogue warp "))
       << sentence;
   EXPECT_TRUE(sentence.ends_with("; replay: the same call with emulator_seed 5, row_replicas 4"))
       << sentence;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,9 @@ emulator::CaseSpec stimulus();
 /// with keys that nobody sees lie in the middle of the run. Both blocks have a part of one item.
 emulator::CaseSpec hopper_stimulus(int rows);
 
+/// Spoils what `kernel` does.
+std::unique_ptr<emulator::OpFilter> make_filter(const emulator::KernelSpec& kernel, Spoil spoil);
+
 /// The kernel under one mode; `spoil` may be empty.
 emulator::RunResult run_mutant(emulator::DecodeCase& decode, emulator::Mode mode,
                                const Mutant& mutant);
@@ -68,7 +72,8 @@ Spoil wait_for_other_parity(std::string_view edge);
 Spoil wait_for_next_slot(const Edge& edge);
 Spoil announce_bytes(std::string_view edge, int change);
 
-/// One line a mode that did not end with the right finding; empty when all did.
+/// One line a mode that did not end with the right finding, or whose finding does not name who did
+/// what where, on both sides of a race; empty when all did.
 std::string survivors(const Mutant& mutant);
 
 /// Runs all mutants and prints caught / total.

@@ -16,30 +16,25 @@
 #include <memory>
 
 #include "command.h"
+#include "decode_options.h"
 #include "interrupt.h"
 #include "options.h"
 
 namespace deuce::cli {
 namespace {
 
-struct CheckOptions {
+struct CheckOptions : DecodeOptions {
   emulator::CheckSettings settings;
-  std::string kernel = "blackwell", type = "bf16", replay;
-  int64_t kv_len = 1000;
-  int32_t rows = 16, batch = 1, q_len = 1;
-  int64_t seed = 1;
+  std::string replay;
+  int32_t explored_case = 0;  // from 1; 0 = all
   bool timing = false, explore = false;
-  std::vector<std::string> given;  // names of the options on the command line
-  bool on_hopper() const { return kernel == "hopper"; }
-  bool has(std::string_view name) const {
-    return std::find(given.begin(), given.end(), name) != given.end();
-  }
 };
 
 constexpr const char* kExplanation =
     "Verdicts (the exit code says the same):\n"
-    "  clean       nothing above a note, every schedule ran to its end, every edge was exercised,\n"
-    "              all results equal bit for bit and within the tolerance of double precision\n"
+    "  clean       nothing above a note, every schedule ran to its end, every edge was exercised\n"
+    "              (a slot of it used again, and somebody had to wait), all results equal bit for\n"
+    "              bit and within the tolerance of double precision\n"
     "  review      findings that a human must judge\n"
     "  incomplete  stopped early, or a part of the barrier table was never exercised\n"
     "  error       a race, a deadlock, a wrong descriptor or a wrong result\n"
@@ -81,14 +76,13 @@ void print(const CheckOptions& options, const emulator::CheckResult& result) {
                                         spec.row_replicas == 0 ? " (as a plan chooses)" : "");
   fmt::print("kernel      {}, head dim {},{} {}{}\n", options.kernel, spec.head_dim, variant,
              options.type, settings.strict ? ", ptx-strict" : "");
-  fmt::print("problem     {} requests of {} keys, {} rows, {} blocks\n", options.batch,
-             options.kv_len, options.rows * options.q_len, settings.blocks);
+  fmt::print("problem     {}, {} CTAs\n", problem_text(spec), settings.blocks);
   fmt::print("schedules   {}; seed {}\n", modes_text(result.runs), settings.seed);
   fmt::print("edges       {} of {} exercised{}\n", result.exercised_edges(), result.total_edges(),
              options.on_hopper() ? "" : fmt::format("; {} rescales", result.rescales));
   std::string phases;
   for (const emulator::EdgeCount& edge : result.edges) {
-    phases += fmt::format("{}{} {}", phases.empty() ? "" : ", ", edge.name, edge.phases);
+    phases += fmt::format("{}{} {}", phases.empty() ? "" : ", ", edge.name, edge.use.phases);
   }
   fmt::print("phases      {}\n", phases);
   if (!result.unequal.empty()) {
@@ -114,7 +108,7 @@ Status refuse_others(const CheckOptions& options, std::string_view mode,
 }
 
 Result<ExitCode> predict_hopper(const CheckOptions& options) {
-  const emulator::CaseSpec& spec = options.settings.spec;
+  const emulator::CaseSpec& spec = options.spec;
   Status others = refuse_others(options, "--timing",
                                 {"--kernel", "--head-dim", "--rows", "--type", "--page-size"});
   if (!others.ok()) return others;
@@ -124,7 +118,7 @@ Result<ExitCode> predict_hopper(const CheckOptions& options) {
   const Result<emulator::HopperTimingReport> report =
       emulator::predict_hopper_timing({.head_dim = spec.head_dim,
                                        .e4m3 = options.type == "e4m3",
-                                       .rows = options.rows,
+                                       .rows = options.spec.group,
                                        .page_size = spec.page_size});
   if (!report.ok()) return report.status();
   fmt::print("{}", report.value().text());
@@ -136,28 +130,43 @@ Result<ExitCode> predict(const CheckOptions& options) {
   Status others = refuse_others(options, "--timing", {"--kernel", "--head-dim", "--rows"});
   if (!others.ok()) return others;
   const Result<emulator::TimingReport> report =
-      emulator::predict_timing(options.settings.spec.head_dim, options.rows);
+      emulator::predict_timing(options.spec.head_dim, options.spec.group);
   if (!report.ok()) return report.status();
   fmt::print("{}", report.value().text());
   return ExitCode::ok;
 }
 
-/// Every interleaving of one kernel within small bounds.
-ExitCode explore_kernel(int slots, int replicas) {
+/// Every interleaving of one kernel within small bounds, of one case where `only` is not 0.
+ExitCode explore_kernel(int slots, int replicas, int only) {
   const emulator::ExploreSummary found = emulator::explore_decode(
-      slots, replicas, emulator::kStateLimit, [] { return !interrupted(); });
+      slots, replicas, emulator::kStateLimit, [] { return !interrupted(); }, only);
+  const bool violated = !found.violation.kind.empty();
   fmt::print("slots {}, replicas {}: {} programs, {} states, at most {} in one: {}\n", slots,
              replicas, found.cases, found.states, found.most_states,
-             found.clean() ? "complete, no violation"
-             : found.violation.kind.empty()
-                 ? fmt::format("incomplete, {} programs ended", found.complete)
-                 : found.violation.kind);
-  if (!found.violation.kind.empty()) {
-    fmt::print("  {}\n  {}\n", found.last.text(), found.violation.text);
+             violated        ? fmt::format("violation ({})", found.violation.kind)
+             : found.clean() ? "complete, no violation"
+                             : fmt::format("incomplete, {} programs ended", found.complete));
+  if (violated) {
+    fmt::print(
+        "  {}\n  {}\n  replay: deuce check --explore --score-slots {} --row-replicas {} "
+        "--case {}\n",
+        found.last.text(), found.violation.text, slots, replicas, found.last_number);
     return ExitCode::hazard;
   }
   if (found.clean()) return ExitCode::ok;
   return interrupted() ? ExitCode::interrupted : ExitCode::incomplete;
+}
+
+/// A case has a number among those of one kernel.
+Status check_case(const CheckOptions& options) {
+  if (options.explored_case == 0) return {};
+  if (!options.has("--score-slots") || options.spec.row_replicas == 0) {
+    return invalid("case", "--case needs --score-slots and --row-replicas: it counts their cases");
+  }
+  const std::size_t cases =
+      emulator::explore_cases(options.spec.score_slots, options.spec.row_replicas).size();
+  if (static_cast<std::size_t>(options.explored_case) <= cases) return {};
+  return invalid("case", "--case: {} of {} cases", options.explored_case, cases);
 }
 
 /// All slots and replicas, or those that were asked for.
@@ -165,23 +174,23 @@ Result<ExitCode> explore(const CheckOptions& options) {
   if (options.on_hopper()) {
     return unsupported("explore", "--explore: explored is the blackwell kernel only");
   }
-  Status others =
-      refuse_others(options, "--explore", {"--kernel", "--score-slots", "--row-replicas"});
+  Status others = refuse_others(options, "--explore",
+                                {"--kernel", "--score-slots", "--row-replicas", "--case"});
   if (!others.ok()) return others;
-  const emulator::CaseSpec& spec = options.settings.spec;
   std::vector<int> all_slots{1, 2, 3}, all_replicas{1, 2, 4};
-  if (options.has("--score-slots")) all_slots = {spec.score_slots};
-  if (spec.row_replicas != 0) all_replicas = {spec.row_replicas};
-  Status compiled =
+  if (options.has("--score-slots")) all_slots = {options.spec.score_slots};
+  if (options.spec.row_replicas != 0) all_replicas = {options.spec.row_replicas};
+  Status bad =
       emulator::check_compiled({.score_slots = all_slots[0], .row_replicas = all_replicas[0]});
-  if (!compiled.ok()) return compiled;
+  if (bad.ok()) bad = check_case(options);
+  if (!bad.ok()) return bad;
   catch_interrupt();
   fmt::print("programs    recorded from the kernel: blackwell, head dim 64, bf16\n");
   fmt::print("bounds      {}\n", emulator::explore_bounds());
   ExitCode worst = ExitCode::ok;
   for (const int replicas : all_replicas) {
     for (const int slots : all_slots) {
-      if (worst == ExitCode::ok) worst = explore_kernel(slots, replicas);
+      if (worst == ExitCode::ok) worst = explore_kernel(slots, replicas, options.explored_case);
     }
   }
   fmt::print("verdict     {}\n", worst == ExitCode::ok       ? "complete within bounds"
@@ -196,20 +205,12 @@ Result<ExitCode> check(const CheckOptions& options) {
   if (!options.replay.empty() && options.has("--schedules")) {
     return invalid("schedules", "--schedules: --replay runs one schedule");
   }
+  if (options.has("--case")) return invalid("case", "--case belongs to --explore");
+  const Result<emulator::CaseSpec> spec = spec_of(options);
+  if (!spec.ok()) return spec.status();
   emulator::CheckSettings settings = options.settings;
+  settings.spec = spec.value();
   settings.seed = static_cast<uint64_t>(options.seed);
-  settings.spec.bf16 = options.type != "f16";
-  settings.spec.e4m3 = options.type == "e4m3";
-  if (options.on_hopper()) {
-    settings.spec.kernel = Backend::hopper;
-    if (!options.has("--score-slots")) settings.spec.score_slots = 0;
-  }
-  settings.spec.kv_len.assign(static_cast<std::size_t>(options.batch),
-                              static_cast<int32_t>(options.kv_len));
-  settings.spec.group = options.rows;
-  settings.spec.q_len = options.q_len;
-  settings.spec.causal = options.q_len > 1;
-  settings.spec.seed = settings.seed;
   if (!options.replay.empty()) {
     settings.replay = emulator::parse_run_name(options.replay, settings.seed);
     if (!settings.replay) {
@@ -236,32 +237,9 @@ void add_check(CLI::App& app, Action& action) {
       "check", "Run a GPU kernel's source in the emulator and look for hazards");
   auto options = std::make_shared<CheckOptions>();
   emulator::CheckSettings& settings = options->settings;
-  command.add_option("--kernel", options->kernel, "blackwell or hopper; default blackwell")
-      ->check(CLI::IsMember({"blackwell", "hopper"}))
-      ->type_name("NAME");
-  integer_option(command, "--head-dim", settings.spec.head_dim, 1, "64 or 128; default 64");
-  command.add_option("--type", options->type, "bf16, f16, or e4m3 under bf16; default bf16")
-      ->check(CLI::IsMember({"bf16", "f16", "e4m3"}))
-      ->type_name("TYPE");
-  integer_option(command, "--score-slots", settings.spec.score_slots, 1,
-                 "S tiles in flight, 1 to 3; default 2", 3);
-  settings.spec.row_replicas = 0;
-  integer_option(command, "--row-replicas", settings.spec.row_replicas, 0,
-                 "copies of the rows, 1, 2 or 4; default 0 = as a plan chooses", 4);
-  integer_option(command, "--kv-len", options->kv_len, 0, "keys of each request; default 1000",
-                 1 << 20);
-  integer_option(command, "--batch", options->batch, 1, "requests; default 1", 1 << 12);
-  integer_option(command, "--rows", options->rows, 1, "query heads of the one KV head; default 16",
-                 128);
-  integer_option(command, "--q-len", options->q_len, 1,
-                 "new tokens of each request, causal; default 1", 1 << 10);
-  integer_option(command, "--page-size", settings.spec.page_size, 0,
-                 "slots of a page, 0 = contiguous; default 0", 1 << 20);
-  integer_option(command, "--num-splits", settings.spec.num_splits, 0,
-                 "parts of each item, 0 = as the work is cut; default 0", 256);
-  integer_option(command, "--blocks", settings.blocks, 1, "CTAs of the grid; default 2", 64);
+  add_decode_options(command, *options);
+  integer_option(command, "--blocks", settings.blocks, 1, "CTAs of the grid; default 4", 64);
   integer_option(command, "--schedules", settings.schedules, 1, "how many; default 20", 1 << 20);
-  integer_option(command, "--seed", options->seed, 0, "of content and schedules; default 1");
   command
       .add_option("--replay", options->replay,
                   "one schedule as a finding names it, such as random/17")
@@ -271,6 +249,8 @@ void add_check(CLI::App& app, Action& action) {
                    "the kernel that waits for PV before QK reuses its slot");
   command.add_flag("--explore", options->explore,
                    "instead, every interleaving of the kernel within small bounds");
+  integer_option(command, "--case", options->explored_case, 1,
+                 "beside --explore, one case as a violation names it");
   command.add_flag("--timing", options->timing, "instead, simulated cycles of a KV block or tile");
   command.footer(kExplanation);
   command.callback([options, &command, &action] {
