@@ -74,7 +74,7 @@ HopperVariant hopper_variant() {
   constexpr hopper::Config kConfig = hopper::kShapes[kShape];
   return {kShape, hopper_kernel_spec<kConfig>(),
           [](Machine& machine, const hopper::Params& params) {
-            hopper::decode_kernel<kConfig>(machine, params);
+            hopper::decode_kernel<hopper::kShapes[kShape]>(machine, params);
           }};
 }
 

@@ -16,6 +16,9 @@ struct Bf16 {
 struct Half {
   uint16_t bits;
 };
+/// Float types of tensors that a kernel takes in several of them.
+enum class FloatType : int32_t { f32, half, bf16 };
+
 /// Two floats that a machine may process in one instruction.
 struct alignas(8) Float2 {
   float x, y;

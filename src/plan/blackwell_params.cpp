@@ -54,10 +54,6 @@ Status check_types(const Problem& problem) {
     return unsupported("out_dtype", "out_dtype is {}: blackwell writes the type of q",
                        name_of(problem.out_type));
   }
-  if (problem.sink_type != DType::f32) {
-    return unsupported("sink_dtype", "sink_dtype is {}: blackwell takes f32",
-                       name_of(problem.sink_type));
-  }
   return {};
 }
 
@@ -298,7 +294,7 @@ Status fill_params(const Problem& problem, const BlackwellPlan& plan, const Call
   params.score_scale = problem.softmax_scale * call.score_scale;
   params.softcap = problem.softcap;
   params.out_factor = call.out_scale;
-  params.sink = static_cast<const float*>(call.sink);
+  params.sinks = {call.sink, float_type_of(problem.sink_type)};
   params.query_tokens = plan.query_tokens;
   return encode_maps(problem, plan, call, encode, params);
 }

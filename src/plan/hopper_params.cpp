@@ -19,11 +19,6 @@ constexpr int64_t kMaxKeys = int64_t{1} << 29;  // positions and windows then ad
 constexpr int64_t kMaxStrideBytes = int64_t{1} << 40;  // of tensor maps
 constexpr double kLog2OfE = 1.4426950408889634;
 
-OutElement out_element(DType type) {
-  if (type == DType::f32) return OutElement::f32;
-  return type == DType::bf16 ? OutElement::bf16 : OutElement::half;
-}
-
 Status check_types(const Problem& problem) {
   if (problem.q_type != DType::bf16 && problem.q_type != DType::f16) {
     return unsupported("q_dtype", "q_dtype is {}: hopper takes bf16 and f16",
@@ -159,13 +154,13 @@ Status check_call(const Problem& problem, const Call& call) {
   return check_even("out_stride", call.out_stride, rows);
 }
 
-Element element_of(const Problem& problem) {
+Element float_type_of(const Problem& problem) {
   if (problem.kv_type == DType::e4m3) return Element::e4m3;
   return problem.kv_type == DType::bf16 ? Element::bf16 : Element::half;
 }
 
 int shape_of(const Problem& problem) {
-  return select_shape(problem.head_dim_qk, element_of(problem),
+  return select_shape(problem.head_dim_qk, float_type_of(problem),
                       int64_t{problem.group} * problem.max_q_len,
                       problem.num_splits > 0 || problem.split_kv_len > 0);
 }
@@ -276,9 +271,8 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   std::copy_n(call.out_stride, 3, params.out_stride);
   std::copy_n(call.lse_stride, 3, params.lse_stride);
   params.q_is_bf16 = problem.q_type == DType::bf16 ? 1 : 0;
-  params.out_element = static_cast<int32_t>(out_element(problem.out_type));
-  params.sink = call.sink;
-  params.sink_element = static_cast<int32_t>(out_element(problem.sink_type));
+  params.out_element = float_type_of(problem.out_type);
+  params.sinks = {call.sink, float_type_of(problem.sink_type)};
   params.lse_factor = problem.lse_base2 ? 1.0F : static_cast<float>(1.0 / kLog2OfE);
   const double scale = double{problem.softmax_scale} * call.score_scale;
   params.scale_log2 = static_cast<float>(scale * kLog2OfE);

@@ -35,6 +35,17 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Explore,
                                               std::get<1>(kernel.param));
                          });
 
+TEST(ExploreCases, AreExploredAloneByTheirNumbers) {
+  constexpr int kNumber = 17;
+  const ExploreCase wanted = explore_cases(2, 1)[kNumber - 1];
+  const ExploreSummary found = explore_decode(
+      2, 1, kStateLimit, [] { return true; }, kNumber);
+  EXPECT_EQ(found.cases, 1);
+  EXPECT_EQ(found.last_number, kNumber);
+  EXPECT_EQ(found.last.text(), wanted.text());
+  EXPECT_TRUE(found.clean());
+}
+
 ExploreCase small(int slots, int replicas = 1) {
   return {.score_slots = slots,
           .kv_slots = 3,

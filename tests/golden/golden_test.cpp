@@ -180,7 +180,7 @@ TEST(Info, SaysThatBlackwellHasNeverRunOnSilicon) {
 TEST(Info, NamesReplicasAndWhatTheEmulatorWrites) {
   const Folder folder;
   const std::string text = folder.run("info").out;
-  const std::string emulator = text.substr(text.find("backend    emulator"));
+  const std::string emulator = text.substr(text.find("backend    emulator:blackwell"));
   EXPECT_NE(emulator.find("out        f16, bf16, as q\n"), std::string::npos) << text;
   EXPECT_NE(emulator.find("score_slots to 3, row_replicas to 4\n"), std::string::npos) << text;
 }

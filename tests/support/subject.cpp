@@ -165,7 +165,6 @@ Case within_reach(const Subject& subject, Case drawn) {
     return drawn;
   }
   drawn.q_dtype = drawn.kv_dtype = drawn.out_dtype = type;
-  drawn.sink_dtype = DEUCE_F32;
   drawn.descales = drawn.token_scales = false;
   if (drawn.page_size > 0) drawn.page_size = std::max(drawn.page_size, 8);
   drawn.padding = 16;

@@ -42,6 +42,13 @@ Info gather(const InfoOptions& options) {
   Info info{.machine = machine_facts(), .backends = {}, .roof = {}};
   for (const BackendName& entry : kBackendNames) {
     if (entry.id == Backend::automatic) continue;
+    if (entry.id == Backend::emulator) {
+      for (const Backend kernel : {Backend::blackwell, Backend::hopper}) {
+        info.backends.push_back({fmt::format("{}:{}", entry.name, name_of(kernel)),
+                                 supported_shapes(entry.id, kernel), ""});
+      }
+      continue;
+    }
     info.backends.push_back(
         {std::string(entry.name), supported_shapes(entry.id), note_of(entry.id)});
   }
@@ -65,6 +72,7 @@ Json to_json(const Info& info) {
       entry["head_dims"] = shapes.head_dims;
       entry["types"] = shapes.types;
       entry["out_types"] = shapes.out_types;
+      entry["sink_types"] = shapes.sink_types;
       entry["contiguous"] = shapes.contiguous;
       entry["smallest_page"] = shapes.smallest_page;
       entry["out_as_q"] = shapes.out_as_q;
@@ -93,6 +101,7 @@ void print(const SupportedShapes& shapes) {
   line("", "  q x kv     " + types_text(shapes.types));
   line("", fmt::format("  out        {}{}", fmt::join(shapes.out_types, ", "),
                        shapes.out_as_q ? ", as q" : ""));
+  line("", fmt::format("  sinks      {}", fmt::join(shapes.sink_types, ", ")));
   line("", fmt::format("  cache      {}{}", shapes.contiguous ? "contiguous, " : "",
                        shapes.smallest_page > 0
                            ? fmt::format("pages of {} and more", shapes.smallest_page)
@@ -115,7 +124,7 @@ void print(const Info& info) {
   if (info.roof) line("read roof", three_digits(*info.roof * 1e-9) + " GB/s");
   for (const auto& [name, shapes, note] : info.backends) {
     line("backend",
-         fmt::format("{:<11}{}", name, shapes.refusal.empty() ? "usable" : shapes.refusal));
+         fmt::format("{:<19}{}", name, shapes.refusal.empty() ? "usable" : shapes.refusal));
     if (!note.empty()) line("", fmt::format("  note       {}", note));
     if (shapes.refusal.empty()) print(shapes);
   }

@@ -14,10 +14,11 @@ namespace {
 constexpr int kLargestHeadDim = 1024;
 constexpr std::array kTypes{DType::f32, DType::f16, DType::bf16, DType::e4m3, DType::e5m2};
 
-deuce_decode_config base_config(Backend backend, int head_dim) {
+deuce_decode_config base_config(Backend backend, Backend emulated, int head_dim) {
   deuce_decode_config config;
   deuce_decode_config_init(&config);
   config.backend = static_cast<int32_t>(backend);
+  config.emulated_backend = static_cast<int32_t>(emulated);
   config.num_q_heads = 8;
   config.num_kv_heads = 1;
   config.head_dim_qk = config.head_dim_v = head_dim;
@@ -51,16 +52,16 @@ constexpr std::array kFeatures{
 
 }  // namespace
 
-SupportedShapes supported_shapes(Backend backend) {
+SupportedShapes supported_shapes(Backend backend, Backend emulated) {
   SupportedShapes shapes;
   for (int head_dim = 8; head_dim <= kLargestHeadDim; head_dim += 8) {
-    if (served(base_config(backend, head_dim))) shapes.head_dims.push_back(head_dim);
+    if (served(base_config(backend, emulated, head_dim))) shapes.head_dims.push_back(head_dim);
     if (head_dim == 128 && shapes.head_dims.empty()) shapes.refusal = deuce_last_error();
   }
   if (shapes.head_dims.empty()) return shapes;
   shapes.refusal.clear();
-  const bool usual = served(base_config(backend, 128));
-  const deuce_decode_config base = base_config(backend, usual ? 128 : shapes.head_dims.front());
+  const bool usual = served(base_config(backend, emulated, 128));
+  const deuce_decode_config base = base_config(backend, emulated, usual ? 128 : shapes.head_dims.front());
   const auto ask = [&base](const auto& change) {
     deuce_decode_config config = base;
     change(config);
@@ -88,6 +89,11 @@ SupportedShapes supported_shapes(Backend backend) {
       if (yes && q != out) shapes.out_as_q = false;
     }
     if (written) shapes.out_types.emplace_back(name_of(out));
+  }
+  for (const DType sink : {DType::f32, DType::f16, DType::bf16}) {
+    if (ask([sink](deuce_decode_config& c) { c.sink_dtype = static_cast<int32_t>(sink); })) {
+      shapes.sink_types.emplace_back(name_of(sink));
+    }
   }
   shapes.contiguous = ask([](deuce_decode_config& c) { c.page_size = 0; });
   for (int page = 256; page >= 1; --page) {

@@ -18,11 +18,13 @@ struct SupportedShapes {
   bool contiguous = false;
   int smallest_page = 0;  // 0 = no paged cache
   bool out_as_q = false;  // out has the type of q, whichever that is
+  std::vector<std::string> sink_types;
   int most_score_slots = 0, most_row_replicas = 0;
   std::vector<std::string> features, refused_features;
 };
 
-SupportedShapes supported_shapes(Backend backend);
+/// `emulated`: whose source the emulator runs; `automatic` elsewhere.
+SupportedShapes supported_shapes(Backend backend, Backend emulated = Backend::automatic);
 
 /// "16 .. 256 step 8, 512".
 std::string ranges_text(const std::vector<int>& numbers);

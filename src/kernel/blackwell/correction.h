@@ -145,7 +145,7 @@ class Correction {
     const bool real = row_ < piece.rows;
     const RowPlace place = place_of_row(params_, piece.item(), real ? row_ : 0, piece.first_token);
     const RowResult result =
-        finish_row(machine_, max, sum, sink_of(machine_, params_, place.q_head), params_.out_factor,
+        finish_row(machine_, max, sum, sink_log2(machine_, params_.sinks, place.q_head), params_.out_factor,
                    params_.lse_base2);
     // A row that sees no key of its item has no use for what P left in O.
     const bool empty = max == kNoKey;

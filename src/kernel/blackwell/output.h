@@ -37,12 +37,6 @@ DEUCE_DEVICE int32_t first_token_of(Machine& machine, const Params& params, int3
   return params.cu_q_len == nullptr ? 0 : machine.load_constant(params.cu_q_len + request);
 }
 
-/// The sink of a query head in log2 units; kNoKey without one.
-template <class Machine>
-DEUCE_DEVICE float sink_of(Machine& machine, const Params& params, int32_t q_head) {
-  return params.sink == nullptr ? kNoKey : machine.load_constant(params.sink + q_head) * kLog2E;
-}
-
 DEUCE_DEVICE Partial partial_in_slot(const Params& params, int64_t slot, int head_dim) {
   const int64_t rows = partial_rows(params.shape);
   return partial_at(params.partials + slot * partial_floats(rows, head_dim), rows, head_dim);

@@ -10,6 +10,7 @@
 #include "kernel/fault_word.h"
 #include "kernel/machine.h"
 #include "kernel/partials.h"
+#include "kernel/sink.h"
 #include "kernel/work.h"
 
 namespace deuce::blackwell {
@@ -63,8 +64,8 @@ struct Params {
   float score_scale = 1;  // natural: softmax_scale * factors, may be negative
   float softcap = 0;      // 0 = off
   float out_factor = 1;
-  const float* sink = nullptr;  // [q heads], natural log
-  int32_t query_tokens = 1;     // tokens of a row tile: 128 / group, at most max_q_len
+  Sinks sinks;
+  int32_t query_tokens = 1;  // tokens of a row tile: 128 / group, at most max_q_len
 };
 
 }  // namespace deuce::blackwell

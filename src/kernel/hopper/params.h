@@ -8,6 +8,7 @@
 #include "kernel/divide.h"
 #include "kernel/fault_word.h"
 #include "kernel/machine.h"
+#include "kernel/sink.h"
 
 namespace deuce::hopper {
 
@@ -48,10 +49,9 @@ struct alignas(64) Params {
   void* out = nullptr;      // likewise
   float* lse = nullptr;     // [request, row, head] or null
   int64_t q_stride[3] = {}, out_stride[3] = {}, lse_stride[3] = {};
-  int32_t q_is_bf16 = 0;       // with an e4m3 cache: q is bf16, else half
-  int32_t out_element = 0;     // OutElement
-  const void* sink = nullptr;  // [q heads] or null
-  int32_t sink_element = 0;
+  int32_t q_is_bf16 = 0;  // with an e4m3 cache: q is bf16, else half
+  FloatType out_element = FloatType::f32;
+  Sinks sinks;
   float lse_factor = 1;  // from base 2 to the base asked for
   float scale_log2 = 0;  // softmax scale x score_scale x log2(e); without softcap
   float softcap = 0,
@@ -70,7 +70,5 @@ struct alignas(64) Params {
   FaultWord* fault = nullptr;     // mapped host memory, or null
   uint32_t tag = 0;
 };
-
-enum class OutElement : int32_t { f32 = 0, half = 1, bf16 = 2 };
 
 }  // namespace deuce::hopper

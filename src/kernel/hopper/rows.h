@@ -45,8 +45,8 @@ DEUCE_DEVICE int64_t row_offset(const Params& params, const Piece& piece,
 template <class Machine>
 DEUCE_DEVICE void store_dims(Machine& machine, const Params& params, int64_t offset,
                              const float (&o)[4]) {
-  const auto element = static_cast<OutElement>(params.out_element);
-  if (element == OutElement::f32) {
+  const auto element = params.out_element;
+  if (element == FloatType::f32) {
     DEUCE_UNROLL
     for (int i = 0; i < 4; ++i) {
       machine.store_global(static_cast<float*>(params.out) + offset + i, o[i]);
@@ -56,31 +56,17 @@ DEUCE_DEVICE void store_dims(Machine& machine, const Params& params, int64_t off
   auto* out = reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(params.out) + offset);
   DEUCE_UNROLL
   for (int i = 0; i < 2; ++i) {
-    machine.store_global(out + i, element == OutElement::bf16
+    machine.store_global(out + i, element == FloatType::bf16
                                       ? machine.template pack<Bf16>(o[2 * i], o[2 * i + 1])
                                       : machine.template pack<Half>(o[2 * i], o[2 * i + 1]));
   }
-}
-
-template <class Machine>
-DEUCE_DEVICE float sink_log2(Machine& machine, const Params& params, int32_t head) {
-  if (params.sink == nullptr) return kNoKey;
-  float sink;
-  if (params.sink_element == static_cast<int32_t>(OutElement::f32)) {
-    sink = machine.load_constant(static_cast<const float*>(params.sink) + head);
-  } else {
-    const uint16_t bits = machine.load_constant(static_cast<const uint16_t*>(params.sink) + head);
-    sink = params.sink_element == static_cast<int32_t>(OutElement::bf16) ? to_float(Bf16{bits})
-                                                                         : to_float(Half{bits});
-  }
-  return sink * kLog2E;
 }
 
 /// Adds the sink to a row's softmax; returns the factor for its output, and its log-sum-exp.
 template <class Machine>
 DEUCE_DEVICE float finish_row(Machine& machine, const Params& params, const Piece& piece,
                               int32_t row, const RowState& state, float& lse) {
-  const float sink = sink_log2(machine, params, head_of(params, piece, row));
+  const float sink = sink_log2(machine, params.sinks, head_of(params, piece, row));
   const float max = fmaxf(state.max, sink);
   if (max == kNoKey) {  // no key and no sink; a poisoned sum stays
     lse = state.sum == 0 ? kNoKey : state.sum;
