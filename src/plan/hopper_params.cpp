@@ -154,13 +154,13 @@ Status check_call(const Problem& problem, const Call& call) {
   return check_even("out_stride", call.out_stride, rows);
 }
 
-Element float_type_of(const Problem& problem) {
+Element element_of(const Problem& problem) {
   if (problem.kv_type == DType::e4m3) return Element::e4m3;
   return problem.kv_type == DType::bf16 ? Element::bf16 : Element::half;
 }
 
 int shape_of(const Problem& problem) {
-  return select_shape(problem.head_dim_qk, float_type_of(problem),
+  return select_shape(problem.head_dim_qk, element_of(problem),
                       int64_t{problem.group} * problem.max_q_len,
                       problem.num_splits > 0 || problem.split_kv_len > 0);
 }
