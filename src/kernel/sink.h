@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernel/combine.h"
+#include "kernel/machine.h"
 #include "kernel/numbers.h"
 
 namespace deuce {

@@ -61,7 +61,8 @@ SupportedShapes supported_shapes(Backend backend, Backend emulated) {
   if (shapes.head_dims.empty()) return shapes;
   shapes.refusal.clear();
   const bool usual = served(base_config(backend, emulated, 128));
-  const deuce_decode_config base = base_config(backend, emulated, usual ? 128 : shapes.head_dims.front());
+  const deuce_decode_config base =
+      base_config(backend, emulated, usual ? 128 : shapes.head_dims.front());
   const auto ask = [&base](const auto& change) {
     deuce_decode_config config = base;
     change(config);

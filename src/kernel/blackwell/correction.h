@@ -145,8 +145,8 @@ class Correction {
     const bool real = row_ < piece.rows;
     const RowPlace place = place_of_row(params_, piece.item(), real ? row_ : 0, piece.first_token);
     const RowResult result =
-        finish_row(machine_, max, sum, sink_log2(machine_, params_.sinks, place.q_head), params_.out_factor,
-                   params_.lse_base2);
+        finish_row(machine_, max, sum, sink_log2(machine_, params_.sinks, place.q_head),
+                   params_.out_factor, params_.lse_base2);
     // A row that sees no key of its item has no use for what P left in O.
     const bool empty = max == kNoKey;
     read_output([&](uint32_t column, float(&o)[kChunk]) {

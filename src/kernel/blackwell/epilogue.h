@@ -194,8 +194,8 @@ class Epilogue {
   DEUCE_DEVICE void end_row(const RowPlace& place, float max, float sum,
                             const float (&o)[kColumnsPerLane]) {
     const RowResult result =
-        finish_row(machine_, max, sum, sink_log2(machine_, params_.sinks, place.q_head), params_.out_factor,
-                   params_.lse_base2);
+        finish_row(machine_, max, sum, sink_log2(machine_, params_.sinks, place.q_head),
+                   params_.out_factor, params_.lse_base2);
     auto* out = static_cast<uint16_t*>(params_.out) + place.out + machine_.lane();
     for (int c = 0; c < kColumnsPerLane; ++c) {
       const float value = max == kNoKey ? 0.0F : o[c] * result.scale;
