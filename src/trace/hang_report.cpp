@@ -30,6 +30,7 @@ std::size_t begin_of(const std::vector<Record>& records, std::size_t at) {
 std::vector<int> warp_numbers(const std::vector<Slice>& slices) {
   std::map<std::pair<uint32_t, uint8_t>, int> next;
   std::vector<int> numbers;
+  numbers.reserve(slices.size());
   for (const Slice& slice : slices) {
     numbers.push_back(
         slice.header.agent == Agent::warp ? next[{slice.header.cta, slice.header.role}]++ : 0);
