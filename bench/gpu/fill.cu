@@ -24,26 +24,7 @@ __global__ void fill(uint32_t* words, int64_t count, uint32_t random_bits, uint3
   }
 }
 
-__global__ void note_clocks(SmClock* clocks) {
-  uint64_t ns, cycles;
-  uint32_t sm;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-  asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles));
-  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-  clocks[sm] = {cycles, ns};
-}
-
 }  // namespace
-
-cudaError_t read_clocks(SmClock* clocks, int sms, cudaStream_t stream) {
-  // So much shared memory that every SM takes one block.
-  constexpr int kShared = 120 * 1024;
-  const cudaError_t set =
-      cudaFuncSetAttribute(note_clocks, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
-  if (set != cudaSuccess) return set;
-  note_clocks<<<sms, 1, kShared, stream>>>(clocks);
-  return cudaGetLastError();
-}
 
 cudaError_t fill_random(void* data, int64_t bytes, int32_t dtype, uint32_t seed,
                         cudaStream_t stream) {

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +23,7 @@
 #include "fill.h"
 #include "gpu/tile_roof.h"
 #include "kernel/numbers.h"
+#include "sm_clocks.h"
 
 namespace deuce::bench {
 namespace {
@@ -64,40 +64,48 @@ T* device_copy(const std::vector<T>& host) {
 /// Medians of per-launch microseconds over replays of a captured graph.
 struct Timing {
   double median = 0, low = 0, high = 0;
-  double clock_hz = 0;  // of the SMs over all replays
+  double clock_hz = 0;  // of the SMs over all replays; 0 = not read
 };
+
+int multiprocessors() {
+  int device = 0, count = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "SM count");
+  return count;
+}
 
 /// Clocks of the SMs at two moments of a stream.
 class ClockRate {
  public:
-  ClockRate() {
-    void* memory = nullptr;
-    check(cudaMalloc(&memory, 2 * kSms * sizeof(SmClock)), "cudaMalloc");
-    readings_ = static_cast<SmClock*>(memory);
-  }
+  ClockRate() : sms_(multiprocessors()), readings_(device_alloc<SmClock>(2 * int64_t{sms_})) {}
   ~ClockRate() { static_cast<void>(cudaFree(readings_)); }
   ClockRate(const ClockRate&) = delete;
   ClockRate& operator=(const ClockRate&) = delete;
   void read(int moment, cudaStream_t stream) {
-    check(read_clocks(readings_ + moment * kSms, kSms, stream), "read_clocks");
+    check(read_clocks(readings_ + moment * sms_, sms_, stream), "read_clocks");
   }
-  /// Median over the SMs; the stream has ended.
+  /// Median over the SMs that were read both times; the stream has ended.
   double hz() const {
-    std::array<SmClock, 2 * kSms> all;
-    check(cudaMemcpy(all.data(), readings_, sizeof all, cudaMemcpyDeviceToHost), "clocks");
+    const auto sms = static_cast<std::size_t>(sms_);
+    std::vector<SmClock> all(2 * sms);
+    check(cudaMemcpy(all.data(), readings_, all.size() * sizeof(SmClock), cudaMemcpyDeviceToHost),
+          "clocks");
     std::vector<double> rates;
-    for (int sm = 0; sm < kSms; ++sm) {
-      const SmClock &begin = all[sm], &end = all[kSms + sm];
+    for (std::size_t sm = 0; sm < sms; ++sm) {
+      const SmClock &begin = all[sm], &end = all[sms + sm];
+      if (begin.ns == 0 || end.ns <= begin.ns) continue;
       rates.push_back(static_cast<double>(end.cycles - begin.cycles) /
                       static_cast<double>(end.ns - begin.ns) * 1e9);
     }
-    std::nth_element(rates.begin(), rates.begin() + kSms / 2, rates.end());
-    return rates[kSms / 2];
+    if (rates.empty()) return 0;
+    const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
+    std::nth_element(rates.begin(), middle, rates.end());
+    return *middle;
   }
 
  private:
-  static constexpr int kSms = 132;  // of an H200
-  SmClock* readings_ = nullptr;
+  int sms_;
+  SmClock* readings_;
 };
 
 Timing time_graph(int launches, int replays, const std::function<void(int, cudaStream_t)>& launch) {
@@ -158,7 +166,7 @@ class Bench {
   int32_t *kv_len_ = nullptr, *tables_ = nullptr;
   std::vector<int32_t> host_tables_;
   std::size_t workspace_bytes_ = 0;
-  int workers_ = 132;
+  const int workers_ = multiprocessors();
 };
 
 Bench::Bench(const BenchCase& spec) : spec_(spec), batch_(static_cast<int>(spec.lengths.size())) {
@@ -423,7 +431,7 @@ int run(int argc, char** argv) {
   int driver = 0;
   check(cudaDriverGetVersion(&driver), "driver");
   const Timing empty = time_graph(64, replays, [](int, cudaStream_t stream) {
-    check(hopper::launch_empty(132, stream), "empty");
+    check(hopper::launch_empty(multiprocessors(), stream), "empty");
   });
   fmt::print("{} ({} SMs), empty kernel in a graph {:.2f} us\n", properties.name,
              properties.multiProcessorCount, empty.median);

@@ -79,13 +79,16 @@ struct Times {
   bool hangs = false;
 };
 
-/// Of `launch(i)`, i counting on from `first`, by events around each.
-Result<Times> time_of(int first, double hang_seconds,
+Status nothing_to_clear() { return {}; }
+
+/// Of `launch(i)`, i counting on from `first`, by events around each; `clear` comes before them.
+Result<Times> time_of(int first, double hang_seconds, const std::function<Status()>& clear,
                       const std::function<cudaError_t(int)>& launch) {
   const Span span;
   Status status = span.status;
   std::vector<float> milliseconds;
   for (int i = 0; i < kRepeats && status.ok(); ++i) {
+    if (status = clear(); !status.ok()) break;
     static_cast<void>(cudaEventRecord(span.begin));
     status = cuda_status(launch(first + i), "kernel launch");
     static_cast<void>(cudaEventRecord(span.end));
@@ -174,21 +177,25 @@ Result<TracedRun> measure(const Functions& kernel, const std::vector<Params>& la
     return launches[static_cast<std::size_t>(i) % launches.size()];
   };
   TracedRun run;
-  const Result<Times> traced = time_of(0, limits.hang_seconds, [&](int i) {
-    return kernel.launch_traced(params(i), options, capture.buffer());
-  });
+  const Result<Times> traced = time_of(
+      0, limits.hang_seconds, [&] { return capture.clear(); },
+      [&](int i) { return kernel.launch_traced(params(i), options, capture.buffer()); });
   if (!traced.ok()) return traced.status();
   run.hangs = traced.value().hangs;
   run.traced_seconds = traced.value().median;
   Result<std::vector<trace::Slice>> slices = run.hangs ? capture.peek() : capture.collect();
-  if (run.hangs) memory.abandon();
-  if (!slices.ok()) return slices.status();
-  run.slices = std::move(slices.value());
+  if (run.hangs) {
+    memory.abandon();
+    run.unread = slices.status();
+  } else if (!slices.ok()) {
+    return slices.status();
+  }
+  if (slices.ok()) run.slices = std::move(slices.value());
   if (run.hangs) return run;
   run.clock_hz = clock_of(run.slices);
   run.record_cycles = record_cycles(run.slices);
-  const Result<Times> plain =
-      time_of(kRepeats, 0, [&](int i) { return kernel.launch(params(i), options); });
+  const Result<Times> plain = time_of(kRepeats, 0, nothing_to_clear,
+                                      [&](int i) { return kernel.launch(params(i), options); });
   if (!plain.ok()) return plain.status();
   run.untraced_seconds = plain.value().median;
   return run;

@@ -26,6 +26,7 @@ struct TracedRun {
   double record_cycles = 0;  // what one record costs the warp that writes it; 0 = not measured
   std::string device;
   bool hangs = false;  // the kernel still runs: slices hold what its warps have recorded until then
+  Status unread;       // of a hang: why its slices could not be read
 };
 
 /// `calls`: what the launches take in turn, one or more; their pointers are memory of the current

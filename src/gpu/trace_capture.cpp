@@ -41,17 +41,33 @@ Status TraceCapture::allocate(int slices, uint32_t capacity, Policy policy) {
         cuda_status(cudaMalloc(&records, count * (capacity + 1) * sizeof(Record)), "cudaMalloc");
     buffer_.records = static_cast<Record*>(records);
   }
-  return status.ok() ? clear() : status;
+  if (status.ok()) {
+    status = cuda_status(cudaMemset(headers, 0, count * sizeof(SliceHeader)), "cudaMemset");
+  }
+  if (status.ok()) {
+    status =
+        cuda_status(cudaMemset(records, 0, count * (capacity + 1) * sizeof(Record)), "cudaMemset");
+  }
+  return status;
 }
 
 Status TraceCapture::clear() const {
-  const auto count = static_cast<std::size_t>(slices_);
-  const Status status =
-      cuda_status(cudaMemset(buffer_.headers, 0, count * sizeof(SliceHeader)), "cudaMemset");
-  if (!status.ok()) return status;
-  return cuda_status(
-      cudaMemset(buffer_.records, 0, count * (buffer_.capacity + 1) * sizeof(Record)),
-      "cudaMemset");
+  std::vector<SliceHeader> headers(static_cast<std::size_t>(slices_));
+  const std::size_t bytes = headers.size() * sizeof(SliceHeader);
+  Status status = cuda_status(
+      cudaMemcpy(headers.data(), buffer_.headers, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  uint32_t filled = 0;
+  for (const SliceHeader& header : headers) {
+    filled = std::max(filled, std::min(header.wanted, header.capacity));
+  }
+  if (!status.ok() || filled == 0) return status;
+  status = cuda_status(cudaMemset(buffer_.headers, 0, bytes), "cudaMemset");
+  if (status.ok()) {
+    status = cuda_status(cudaMemset2D(buffer_.records, (buffer_.capacity + 1) * sizeof(Record), 0,
+                                      filled * sizeof(Record), headers.size()),
+                         "cudaMemset2D");
+  }
+  return status.ok() ? cuda_status(cudaStreamSynchronize(nullptr), "clearing the slices") : status;
 }
 
 Result<std::vector<Slice>> TraceCapture::collect() const {

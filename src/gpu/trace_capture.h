@@ -21,7 +21,9 @@ class TraceCapture {
   TraceCapture& operator=(const TraceCapture&) = delete;
 
   Status allocate(int slices, uint32_t capacity, Policy policy);
-  /// Nothing recorded yet; before a launch.
+  /// Nothing recorded yet: before each launch, as a hang is read up to the first empty record. Only
+  /// places that an earlier launch has filled are written, so that a warm L2 stays as it would be.
+  /// Waits for the device.
   Status clear() const;
   Buffer buffer() const { return buffer_; }
   /// Of a kernel that has ended: each slice with the records that it kept, oldest first.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hung kernel did last is read while it hangs, whatever the slices keep; and what a record
-// costs is measured by the warps themselves.
+// What a hung kernel did last is read while it hangs, whatever the slices keep and whatever an
+// earlier launch has left in them; and what a record costs is measured by the warps themselves.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,6 +33,7 @@ class Release {
   Release& operator=(const Release&) = delete;
   const volatile unsigned* word() const { return word_; }
   void now() { *word_ = 1; }
+  void hold() { *word_ = 0; }
 
  private:
   volatile unsigned* word_ = nullptr;
@@ -55,6 +56,12 @@ TEST_P(HopperHang, IsReportedWhileItLastsAndThenEnds) {
   Release release;
   cudaEvent_t end = nullptr;
   ASSERT_EQ(cudaEventCreate(&end), cudaSuccess);
+  // A launch before, that ends and leaves more records than the one that hangs.
+  release.now();
+  ASSERT_EQ(launch_hung_kernel(capture.buffer(), release.word(), rounds + 5, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  release.hold();
+  ASSERT_TRUE(capture.clear().ok());
   ASSERT_EQ(launch_hung_kernel(capture.buffer(), release.word(), rounds, nullptr), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(end), cudaSuccess);
 

@@ -130,10 +130,13 @@ Result<std::vector<Call>> place_calls(const emulator::DecodeCase& decode, bool c
 }
 
 /// Memory of a device whose kernel hangs cannot be freed, so the process ends here.
-[[noreturn]] void end_hung(double seconds, const std::vector<trace::Slice>& slices) {
-  const std::string report = trace::hang_report(slices);
-  fmt::print(stderr, "backend hopper: the kernel has not ended after {} s\n{}", seconds,
-             report.empty() ? "it has ended while its records were read\n" : report);
+[[noreturn]] void end_hung(double seconds, const hopper::TracedRun& run) {
+  std::string report = trace::hang_report(run.slices);
+  if (report.empty()) report = "it has ended while its records were read\n";
+  if (!run.unread.ok()) {
+    report = fmt::format("its records could not be read: {}\n", run.unread.sentence());
+  }
+  fmt::print(stderr, "backend hopper: the kernel has not ended after {} s\n{}", seconds, report);
   std::fflush(nullptr);
   std::_Exit(static_cast<int>(ExitCode::run_failed));
 }
@@ -159,7 +162,7 @@ Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings) {
        .hang_seconds = settings.hang_seconds});
   if (!run.ok()) return run.status();
   hopper::TracedRun& result = run.value();
-  if (result.hangs) end_hung(settings.hang_seconds, result.slices);
+  if (result.hangs) end_hung(settings.hang_seconds, result);
   trace::TraceFile file;
   file.facts = {.label = "hopper",
                 .kernel = "hopper",
