@@ -3,6 +3,7 @@
 // launches that hopper_bench has timed on an H200.
 //   hopper_predicted MEASURED.json [--out TABLE.json] [--markdown TABLE.md] [--no-fit]
 //   hopper_predicted MEASURED.json --timelines DIR
+// Reported apart: the launches that judge, and of those the ones that nothing was read off.
 // MEASURED.json: `hopper_bench --set predicted`. The model is compared as it stands, and once more
 // with five entries of src/emulator/timing.h fitted to every second case; the other half judges.
 // --timelines writes the predicted timeline of each case, in the format of `deuce trace`.
@@ -14,9 +15,10 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "predicted_launches.h"
@@ -44,12 +46,19 @@ constexpr std::array kEntries{
 };
 using Values = std::array<double, kEntries.size()>;
 
+Status write(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return file ? Status{} : invalid("path", "{} cannot be written", path);
+}
+
 /// Writes the predicted timeline of a launch's CTA, by the table's best costs, for `deuce trace`.
-void write_timeline(const Launch& launch, const std::string& folder) {
+Status write_timeline(const Launch& launch, const std::string& folder) {
   trace::Recorder recorder(trace::Level::edges, 1 << 16);
   const Result<double> cycles =
       emulator::predict_hopper_cycles(launch.timed, Band::best, nullptr, &recorder);
-  if (!cycles.ok()) return;
+  if (!cycles.ok()) return cycles.status();
   constexpr emulator::ChipFacts kChip = emulator::facts_of(emulator::Chip::h200);
   trace::TraceFile file;
   file.facts = {.label = "predicted",
@@ -66,7 +75,7 @@ void write_timeline(const Launch& launch, const std::string& folder) {
   file.slices = recorder.take();
   std::string name = launch.name;
   std::replace(name.begin(), name.end(), ' ', '_');
-  std::ofstream(folder + "/" + name + ".deucetrace") << trace::encode(file);
+  return write(folder + "/" + name + ".deucetrace", trace::encode(file));
 }
 
 double predicted(const Launch& launch, const FittedCosts* fitted, Band band = Band::best) {
@@ -152,11 +161,13 @@ struct Row {
 struct Score {
   double mean = 0, worst = 0;  // of absolute errors, percent
 };
-Score score(const std::vector<Row>& rows, bool fitted, bool of_judges) {
+enum class Part { all, judges, blind };
+Score score(const std::vector<Row>& rows, bool fitted, Part part) {
   Score result;
   int count = 0;
   for (const Row& row : rows) {
-    if (of_judges && row.launch.fits) continue;
+    if (part != Part::all && row.launch.fits) continue;
+    if (part == Part::blind && !row.launch.blind()) continue;
     const double error = std::fabs(row.error(fitted ? row.fitted : row.best));
     result.mean += error;
     result.worst = std::max(result.worst, error);
@@ -166,39 +177,76 @@ Score score(const std::vector<Row>& rows, bool fitted, bool of_judges) {
   return result;
 }
 
-std::string markdown(const std::vector<Row>& rows, const Values& values) {
-  std::string text =
-      "| case | KV tiles a CTA | measured | model as it stands (low to high) | error | fitted | "
-      "error | half |\n|---|--:|--:|--:|--:|--:|--:|---|\n";
-  for (const Row& row : rows) {
-    text += fmt::format(
-        "| {} | {} | {:.0f} | {:.0f} ({:.0f} to {:.0f}) | {:+.1f} % | {:.0f} | {:+.1f} % | {} |\n",
-        row.launch.name, row.launch.tiles(), row.launch.measured(), row.best, row.low, row.high,
-        row.error(row.best), row.fitted, row.error(row.fitted),
-        row.launch.fits ? "fits" : "judges");
+constexpr std::array kParts{std::pair{Part::all, "all"}, std::pair{Part::judges, "judges"},
+                            std::pair{Part::blind, "blind"}};
+
+const char* half_of(const Launch& launch) {
+  return launch.fits ? "fits" : launch.blind() ? "judges, blind" : "judges";
+}
+
+std::string scores_of(const std::vector<Row>& rows, bool fitted) {
+  std::string text;
+  for (const auto& [part, name] : kParts) {
+    const Score one = score(rows, fitted, part);
+    text += fmt::format("{}{} {:.1f} % and {:.1f} %", text.empty() ? "" : "; ", name, one.mean,
+                        one.worst);
   }
-  const Score before = score(rows, false, false), after = score(rows, true, true);
+  return text;
+}
+
+/// Without values of a fit there are no columns of one.
+std::string markdown(const std::vector<Row>& rows, const Values* values) {
+  std::string text =
+      "| case | KV tiles a CTA | measured | model as it stands (low to high) | error |";
+  std::string rule = "\n|---|--:|--:|--:|--:|";
+  if (values != nullptr) {
+    text += " fitted | error |";
+    rule += "--:|--:|";
+  }
+  text += " half |" + rule + "---|\n";
+  for (const Row& row : rows) {
+    text += fmt::format("| {} | {} | {:.0f} | {:.0f} ({:.0f} to {:.0f}) | {:+.1f} % |",
+                        row.launch.name, row.launch.tiles(), row.launch.measured(), row.best,
+                        row.low, row.high, row.error(row.best));
+    if (values != nullptr) {
+      text += fmt::format(" {:.0f} | {:+.1f} % |", row.fitted, row.error(row.fitted));
+    }
+    text += fmt::format(" {} |\n", half_of(row.launch));
+  }
   text += fmt::format(
-      "\nCycles per KV tile of 64 keys, launch included. As it stands: mean absolute error {:.1f} "
-      "%, worst {:.1f} %. Fitted, on the half that judges: mean {:.1f} %, worst {:.1f} %.\nFitted:",
-      before.mean, before.worst, after.mean, after.worst);
+      "\nCycles per KV tile of 64 keys, launch included. Absolute errors, mean and worst, as it "
+      "stands: {}.\n",
+      scores_of(rows, false));
+  if (values == nullptr) return text;
+  text += fmt::format("Fitted: {}.\nFitted:", scores_of(rows, true));
   for (std::size_t i = 0; i < kEntries.size(); ++i) {
     text += fmt::format("{} {} {:.2f} (table: {:.2f})", i == 0 ? "" : ",", kEntries[i].name,
-                        values[i], kEntries[i].cost->h200.best);
+                        (*values)[i], kEntries[i].cost->h200.best);
   }
   return text + ".\n";
 }
 
-nlohmann::json as_json(const std::vector<Row>& rows, const Values& values) {
-  const Score before = score(rows, false, false), after = score(rows, true, true);
-  nlohmann::json report{
-      {"schema", 1},
-      {"unit",
-       "cycles per KV tile of 64 keys, launch included; predictions are "
-       "simulated"},
-      {"as_it_stands", {{"mean_percent", before.mean}, {"worst_percent", before.worst}}},
-      {"judged", {{"mean_percent", after.mean}, {"worst_percent", after.worst}}}};
-  for (std::size_t i = 0; i < kEntries.size(); ++i) report["fitted"][kEntries[i].name] = values[i];
+nlohmann::json scores_json(const std::vector<Row>& rows, bool fitted) {
+  nlohmann::json scores;
+  for (const auto& [part, name] : kParts) {
+    const Score one = score(rows, fitted, part);
+    scores[name] = {{"mean_percent", one.mean}, {"worst_percent", one.worst}};
+  }
+  return scores;
+}
+
+nlohmann::json as_json(const std::vector<Row>& rows, const Values* values) {
+  nlohmann::json report{{"schema", 2},
+                        {"unit",
+                         "cycles per KV tile of 64 keys, launch included; predictions are "
+                         "simulated"},
+                        {"as_it_stands", scores_json(rows, false)}};
+  if (values != nullptr) {
+    report["judged"] = scores_json(rows, true);
+    for (std::size_t i = 0; i < kEntries.size(); ++i) {
+      report["fitted"][kEntries[i].name] = (*values)[i];
+    }
+  }
   for (const Row& row : rows) {
     report["cases"].push_back({{"name", row.launch.name},
                                {"tiles", row.launch.tiles()},
@@ -206,57 +254,85 @@ nlohmann::json as_json(const std::vector<Row>& rows, const Values& values) {
                                {"low", row.low},
                                {"best", row.best},
                                {"high", row.high},
-                               {"fitted", row.fitted},
-                               {"half", row.launch.fits ? "fits" : "judges"}});
+                               {"half", half_of(row.launch)}});
+    if (values != nullptr) report["cases"].back()["fitted"] = row.fitted;
   }
   return report;
 }
 
-int run(int argc, char** argv) {
+constexpr const char* kUsage =
+    "usage: hopper_predicted MEASURED.json [--out FILE] [--markdown FILE] [--no-fit]\n"
+    "       hopper_predicted MEASURED.json --timelines DIR\n";
+
+struct Arguments {
   std::string from, out, table, timelines;
   bool fits = true;
+};
+
+Result<Arguments> read_arguments(int argc, char** argv) {
+  Arguments result;
   for (int i = 1; i < argc; ++i) {
-    const bool has_value = i + 1 < argc;
-    if (std::strcmp(argv[i], "--out") == 0 && has_value) {
-      out = argv[++i];
-    } else if (std::strcmp(argv[i], "--markdown") == 0 && has_value) {
-      table = argv[++i];
-    } else if (std::strcmp(argv[i], "--timelines") == 0 && has_value) {
-      timelines = argv[++i];
-    } else if (std::strcmp(argv[i], "--no-fit") == 0) {
-      fits = false;
+    const std::string_view word = argv[i];
+    std::string* value = word == "--out"         ? &result.out
+                         : word == "--markdown"  ? &result.table
+                         : word == "--timelines" ? &result.timelines
+                                                 : nullptr;
+    if (value != nullptr) {
+      if (i + 1 == argc) return invalid("option", "{} has no value", word);
+      *value = argv[++i];
+    } else if (word == "--no-fit") {
+      result.fits = false;
+    } else if (word.starts_with("-") || !result.from.empty()) {
+      return invalid("option", "{} is not an option", word);
     } else {
-      from = argv[i];
+      result.from = word;
     }
   }
-  std::ifstream file(from);
+  if (result.from.empty()) return invalid("option", "no measurement is named");
+  return result;
+}
+
+int failed(const Status& status, int code, const char* more = "") {
+  fmt::print(stderr, "{}\n{}", status.sentence(), more);
+  return code;
+}
+
+int run(int argc, char** argv) {
+  const Result<Arguments> parsed = read_arguments(argc, argv);
+  if (!parsed.ok()) return failed(parsed.status(), 2, kUsage);
+  const Arguments& arguments = parsed.value();
+  std::ifstream file(arguments.from);
   const nlohmann::json report = nlohmann::json::parse(file, nullptr, false);
-  if (report.is_discarded() || !report.contains("cases")) {
-    fmt::print(stderr, "usage: hopper_predicted MEASURED.json [--out FILE] [--markdown FILE]\n");
-    return 2;
+  if (report.is_discarded()) {
+    return failed(invalid("path", "{} is no measurement", arguments.from), 2, kUsage);
   }
   const Result<std::vector<Launch>> read = read_launches(report);
-  if (!read.ok()) {
-    fmt::print(stderr, "{}\n", read.status().sentence());
-    return 2;
-  }
+  if (!read.ok()) return failed(read.status(), 2);
   const std::vector<Launch>& launches = read.value();
-  if (!timelines.empty()) {
-    for (const Launch& launch : launches) write_timeline(launch, timelines);
+  if (!arguments.timelines.empty()) {
+    for (const Launch& launch : launches) {
+      if (Status bad = write_timeline(launch, arguments.timelines); !bad.ok())
+        return failed(bad, 1);
+    }
     return 0;
   }
-  const Values values = fits ? fit(launches) : table_values();
+  const Values values = arguments.fits ? fit(launches) : table_values();
+  const Values* shown = arguments.fits ? &values : nullptr;
   const FittedCosts costs = costs_of(values);
   std::vector<Row> rows;
   for (const Launch& launch : launches) {
     rows.push_back({launch, predicted(launch, nullptr, Band::low), predicted(launch, nullptr),
-                    predicted(launch, nullptr, Band::high), predicted(launch, &costs)});
+                    predicted(launch, nullptr, Band::high),
+                    shown != nullptr ? predicted(launch, &costs) : 0});
   }
-  const std::string text = markdown(rows, values);
+  const std::string text = markdown(rows, shown);
   fmt::print("{}", text);
-  if (!table.empty()) std::ofstream(table) << text;
-  if (!out.empty()) std::ofstream(out) << as_json(rows, values).dump(1) << "\n";
-  return 0;
+  Status status;
+  if (!arguments.table.empty()) status = write(arguments.table, text);
+  if (status.ok() && !arguments.out.empty()) {
+    status = write(arguments.out, as_json(rows, shown).dump(1) + "\n");
+  }
+  return status.ok() ? 0 : failed(status, 1);
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ std::vector<HopperVariant> hopper_variants_128();
 std::vector<HopperVariant> hopper_variants_64_fixed();
 std::vector<HopperVariant> hopper_variants_128_fixed();
 
-/// Where the code of this kernel stands that is neither an operation nor charged.
+/// Where the code of this kernel stands that is neither an operation nor charged. A test runs into
+/// each entry, so that none silently stops to apply when a file gets another name.
 inline std::vector<PlainCode> hopper_plain_code() {
   std::vector<PlainCode> list{
       {"hopper/schedule.h", OpKind::load_constant, &cost::kScheduleRequests, true},
@@ -36,7 +37,7 @@ inline std::vector<PlainCode> hopper_plain_code() {
       {"hopper/load.h", OpKind::arrive_expect, &cost::kTileIssue}};
   for (const OpKind kind : {OpKind::shuffle_index, OpKind::shuffle_xor, OpKind::shuffle_up}) {
     list.push_back({"hopper/schedule.h", kind, &cost::kScheduleStep});
-    list.push_back({"hopper/states.h", kind, &cost::kMergeStep});
+    if (kind != OpKind::shuffle_up) list.push_back({"hopper/states.h", kind, &cost::kMergeStep});
   }
   return list;
 }
@@ -64,7 +65,7 @@ KernelSpec hopper_kernel_spec() {
        kConfig.streams},
       {"poisoned", offsetof(Storage, poisoned), sizeof(uint32_t), kConfig.stages}};
   spec.plain_code = hopper_plain_code();
-  spec.loads_ahead = !kConfig.moves_registers();
+  spec.loads_ahead = !kConfig.moves_registers();  // fitted, as its declaration says
   spec.traces_operands = true;
   return spec;
 }

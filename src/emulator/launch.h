@@ -50,7 +50,9 @@ struct KernelSpec {
   std::vector<Role> uniform_roles;  // lanes differ in values alone, but for the elected one
   std::vector<NamedRange> shared_ranges, tensor_ranges;
   std::vector<PlainCode> plain_code = {};
-  bool loads_ahead = true;  // registers suffice to issue ldmatrix while MMAs of an earlier one run
+  /// Registers suffice to issue ldmatrix while MMAs of an earlier one run. Fitted for Hopper: read
+  /// off the errors of both halves of the measured launches, by no measurement of its own.
+  bool loads_ahead = true;
   bool traces_operands = false;  // says to its tracer which tile it copies, reads and works on
 };
 

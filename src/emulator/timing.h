@@ -2,7 +2,9 @@
 // Every cycle count of the emulator, for each chip with its range and where it comes from. Nothing
 // else in the code base contains one. B200: published figures, or derived from such; the source
 // says where an older GPU or an estimate stands in, and none was measured by this project. H200:
-// measured on one where the source says so ("H200" alone: micro-kernels at 1.98 GHz, CUDA 13.0).
+// measured on one where the source says so ("H200" alone: micro-kernels on one CTA, CUDA 13.0, in
+// cycles of the SM's own counter, so of no assumed clock; "H200 traces": the phases in
+// bench/results/hopper-phases-h200.json, the records' own time not taken off).
 #pragma once
 
 #include <array>
@@ -133,13 +135,13 @@ inline constexpr Cost kColdCode{
 inline constexpr Cost kScheduleRequests{
     {}, {380, 433, 480, "H200 traces: 740 cycles for a window of requests, less its shuffles"}};
 inline constexpr Cost kScheduleStep{
-    {}, {18, 24, 30, "H200 traces: a step of the prefix sum takes 48, its shuffle 24"}};
+    {}, {18, 24, 30, "estimate: as long as its shuffle; the phases show no step alone"}};
 inline constexpr Cost kMergeStep{
-    {}, {40, 60, 80, "H200 traces: 1230 cycles for two rows a warp, over the merge's shuffles"}};
+    {}, {40, 60, 80, "H200 traces: merge_later, 4 rows, 1230 cycles, over the merge's shuffles"}};
 inline constexpr Cost kQueryLoad{
     {}, {20, 30, 40, "H200 traces: 850 cycles between a piece and its first wait, over the loads"}};
 inline constexpr Cost kTileIssue{
-    {}, {150, 205, 260, "H200 traces: 850 cycles from tile to tile in a load warp"}};
+    {}, {150, 205, 260, "H200 traces: tile_to_tile, 874 to 879 cycles in a load warp, linear"}};
 inline constexpr Cost kBesideExp2{
     {}, {6.5, 7.5, 8.5, "H200 traces: softmax of a tile 645 cycles, over its exponentials"}};
 
@@ -153,7 +155,7 @@ inline constexpr Cost kGlobal{{301, 600, 889, "B300: L2 to DRAM"},
                               {288, 600, 900, "University of Delaware, GH100: L2 to DRAM"}};
 inline constexpr Cost kConstantMiss{
     {301, 600, 889, "B300: L2 to DRAM"},
-    {240, 288, 600, "University of Delaware, GH100: L2, as every CTA reads the same lengths"}};
+    {240, 288, 600, "University of Delaware, GH100: L2; right for what every CTA reads"}};
 inline constexpr Cost kConstantHit{{28, 35, 45, "L1 hit of a read-only load, Volta to Hopper"},
                                    {28, 35, 45, "L1 hit of a read-only load, Volta to Hopper"}};
 inline constexpr Cost kGlobalStore{{4, 8, 16, "issue only"}, {4, 8, 16, "issue only"}};

@@ -14,7 +14,7 @@
 namespace deuce::hopper {
 
 struct TraceLimits {
-  uint32_t capacity = 1 << 16;  // records of a warp
+  uint32_t capacity = 1 << 16;  // records that a warp keeps; it counts up to 2^29
   trace::Policy policy = trace::Policy::keep_first;
   double hang_seconds = 0;  // a launch that takes longer hangs; 0 = wait for ever
 };

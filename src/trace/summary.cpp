@@ -195,21 +195,6 @@ std::string shown(Event event) {
                               : fmt::format("{} {}", row.name, row.argument);
 }
 
-}  // namespace
-
-Summary summarize(const Timeline& timeline, double record_cycles) {
-  Summary summary;
-  summary.record_cycles = record_cycles;
-  count_blocks(timeline, summary);
-  measure_overlap(timeline, summary);
-  total_events(timeline, summary);
-  count_waits(timeline, summary);
-  per_block(timeline, summary);
-  return summary;
-}
-
-namespace {
-
 std::string head_of(const Facts& facts) {
   return fmt::format(
       "run         {} ({}): {}, {} score slot{}\n"
@@ -255,6 +240,17 @@ std::string records_of(const Timeline& timeline, const Summary& summary) {
 }
 
 }  // namespace
+
+Summary summarize(const Timeline& timeline, double record_cycles) {
+  Summary summary;
+  summary.record_cycles = record_cycles;
+  count_blocks(timeline, summary);
+  measure_overlap(timeline, summary);
+  total_events(timeline, summary);
+  count_waits(timeline, summary);
+  per_block(timeline, summary);
+  return summary;
+}
 
 std::string text_of(const Timeline& timeline, const Summary& summary) {
   const Facts& facts = timeline.facts;

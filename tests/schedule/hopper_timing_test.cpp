@@ -9,6 +9,7 @@
 #include "emulator/decode_case.h"
 #include "emulator/hopper.h"
 #include "emulator/hopper_timing.h"
+#include "emulator/hopper_variant.h"
 #include "emulator/machine.h"
 #include "predicted_launches.h"
 
@@ -44,8 +45,8 @@ TEST(HopperTiming, LaunchesOfUpTo16RowsAreWithin10PercentInTheMeanAnd20AtWorst) 
   std::ifstream file(DEUCE_BENCH_RESULTS "/hopper-predicted-measured.json");
   const auto launches = bench::read_launches(nlohmann::json::parse(file));
   ASSERT_TRUE(launches.ok()) << launches.status().sentence();
-  double sum = 0;
-  int count = 0;
+  double sum = 0, blind_sum = 0;
+  int count = 0, blind = 0;
   for (const bench::Launch& launch : launches.value()) {
     if (launch.timed.rows > 16) continue;
     const Result<double> cycles = bench::predict(launch, nullptr);
@@ -55,9 +56,27 @@ TEST(HopperTiming, LaunchesOfUpTo16RowsAreWithin10PercentInTheMeanAnd20AtWorst) 
     if (launch.fits) continue;
     sum += error;
     ++count;
+    if (!launch.blind()) continue;
+    blind_sum += error;
+    ++blind;
   }
   EXPECT_GE(count, 6);
   EXPECT_LE(sum / count, 0.10);
+  ASSERT_GE(blind, 4);  // what the model had not seen when its costs were chosen
+  EXPECT_LE(blind_sum / blind, 0.10);
+}
+
+TEST(HopperTiming, AnOlderMeasurementIsRefusedByWhatItLacks) {
+  std::ifstream file(DEUCE_BENCH_RESULTS "/hopper-predicted-measured.json");
+  const nlohmann::json whole = nlohmann::json::parse(file);
+  nlohmann::json older = whole;
+  older.at("cases").at(3).erase("clock_hz");
+  EXPECT_NE(bench::read_launches(older).status().sentence().find("clock_hz"), std::string::npos);
+  older = whole;
+  older["sms"] = 0;
+  EXPECT_NE(bench::read_launches(older).status().sentence().find("sms"), std::string::npos);
+  older.erase("cases");
+  EXPECT_FALSE(bench::read_launches(older).ok());
 }
 
 TEST(HopperTiming, PagesAndMoreRowsNeverTakeLess) {
@@ -151,6 +170,51 @@ TEST(HopperTiming, PlainCodeIsPaidForEachOperationOrOnceForARunOfThem) {
       round_of_loads({{"hopper_timing_test.cpp", OpKind::load_constant, &kPlain, true}});
   EXPECT_NEAR(run - free, 100, 5);
   EXPECT_NEAR(each - run, 100, 40);  // the first load is on its way meanwhile
+}
+
+/// Notes which entries of the kernel's plain code a run comes to; alters nothing.
+class NotesPlainCode : public OpFilter {
+ public:
+  explicit NotesPlainCode(const std::vector<PlainCode>& list) : list_(list), seen_(list.size()) {}
+  bool pass(Op& op, const OpContext&) override {
+    const std::string_view file = op.site.file;
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+      if (op.kind == list_[i].kind && file.ends_with(list_[i].file)) ++seen_[i];
+    }
+    return true;
+  }
+  const std::vector<uint64_t>& seen() const { return seen_; }
+
+ private:
+  const std::vector<PlainCode>& list_;
+  std::vector<uint64_t> seen_;
+};
+
+/// A run of four CTAs that cuts and merges requests.
+RunResult run_mixed(OpFilter* filter, const FittedCosts* fitted) {
+  DecodeCase decode({.kernel = Backend::hopper,
+                     .kv_len = mixed_lengths(500),
+                     .score_slots = 0,
+                     .row_replicas = 0});
+  std::vector<std::byte> workspace(hopper_workspace(decode.problem(), 4).bytes);
+  Options options;
+  options.filter = filter;
+  options.fitted = fitted;
+  return run_hopper(decode.problem(), 4, decode.call(), workspace.data(), options);
+}
+
+// Entries name files of the kernel, and a name that fits nothing would be no error.
+TEST(HopperTiming, ARunComesToEveryEntryOfThePlainCodeAndPaysForIt) {
+  const std::vector<PlainCode> list = hopper_plain_code();
+  NotesPlainCode notes(list);
+  const RunResult noted = run_mixed(&notes, nullptr);
+  ASSERT_FALSE(noted.report.has_error()) << noted.report.text();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    EXPECT_GT(notes.seen()[i], 0U)
+        << list[i].file << ", operation " << static_cast<int>(list[i].kind);
+    const FittedCosts dear{{list[i].cost, list[i].cost->h200.best + 5000}};
+    EXPECT_GT(run_mixed(nullptr, &dear).cycles, noted.cycles + 2500) << list[i].cost->h200.source;
+  }
 }
 
 TEST(HopperTiming, LdmatrixIsWaitedForWhereNoRegistersLoadAhead) {

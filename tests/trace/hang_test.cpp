@@ -6,6 +6,7 @@
 #include "emulator/blackwell.h"
 #include "emulator/decode_case.h"
 #include "emulator/hopper.h"
+#include "support/drops_arrivals.h"
 #include "trace/hang_report.h"
 #include "trace/slice_extra.h"
 #include "trace/timeline.h"
@@ -102,23 +103,12 @@ TEST(SelfCost, LiesInTheHeader) {
   EXPECT_EQ(self_cost(header), 700U);
 }
 
-/// Drops the arrivals on a ring slot from the n-th on.
-class DropsArrivals : public emulator::OpFilter {
- public:
-  bool pass(emulator::Op& op, const emulator::OpContext& context) override {
-    return op.kind != emulator::OpKind::arrive || context.role != Role::attend || ++seen_ < 4;
-  }
-
- private:
-  int seen_ = 0;
-};
-
 TEST(HangReport, OfADeadlockInTheEmulatorNamesWhoWaitsForWhat) {
   emulator::DecodeCase decode(
       {.kernel = Backend::hopper, .kv_len = {64 * 40}, .score_slots = 0, .row_replicas = 0});
   std::vector<std::byte> workspace(emulator::hopper_workspace(decode.problem(), 1).bytes);
   Recorder recorder(Level::edges, 1 << 12);
-  DropsArrivals filter;
+  test::DropsArrivals filter;
   emulator::Options options;
   options.recorder = &recorder;
   options.filter = &filter;

@@ -99,10 +99,6 @@ Status time_point(const Workload& work, const Plan& plan, const deuce_decode_con
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 /// The checked call again, behind the timed launches: it must give the bits that it gave before.
 Status check_again(Workload& work, const Plan& plan, Device& device, BenchCheck& check) {
   const CallResult before = work.result();

@@ -64,6 +64,19 @@ std::string problem_text(const TraceSettings& settings) {
 
 }  // namespace
 
+// Four times the L2 of an H200 and more passes through before a cache is read again; no more
+// copies than launches could use.
+Result<std::size_t> cold_copies(std::size_t cache_bytes) {
+  constexpr std::size_t kL2Bytes = std::size_t{64} << 20, kColdBytes = 4 * kL2Bytes, kMost = 64;
+  if (kMost * cache_bytes < kL2Bytes) {
+    return unsupported("cold",
+                       "--cold: {} copies of {} bytes of K and V stay in the L2 together; a cold "
+                       "trace needs at least {} bytes",
+                       kMost, cache_bytes, kL2Bytes / kMost);
+  }
+  return std::min(kColdBytes / cache_bytes + 1, kMost);
+}
+
 #ifdef DEUCE_HAS_HOPPER
 namespace {
 
@@ -101,10 +114,6 @@ Result<Call> moved(Call call, const Placed& placed) {
       fmt::format("{} arrays of the call, {} of them moved to the device", placed.size(), count));
 }
 
-/// Bytes that pass through the L2 before a cache is read again, four times the L2 of an H200 and
-/// more, and the copies that a run of launches can use at most.
-constexpr std::size_t kColdBytes = std::size_t{256} << 20, kMostCopies = 64;
-
 /// The case's call on the device, and when cold several times with a K and V of its own.
 Result<std::vector<Call>> place_calls(const emulator::DecodeCase& decode, bool cold, Device& device,
                                       std::vector<Memory>& memory) {
@@ -116,7 +125,11 @@ Result<std::vector<Call>> place_calls(const emulator::DecodeCase& decode, bool c
     return range.name == "k" || range.name == "v";
   };
   for (const emulator::GlobalRange& range : ranges) cache += is_cache(range) ? range.bytes : 0;
-  if (cold) copies = std::min(kColdBytes / cache + 1, kMostCopies);
+  if (cold) {
+    const Result<std::size_t> wanted = cold_copies(cache);
+    if (!wanted.ok()) return wanted.status();
+    copies = wanted.value();
+  }
   for (std::size_t i = 0; i < copies; ++i) {
     for (const emulator::GlobalRange& range : ranges) {
       if (i > 0 && !is_cache(range)) continue;

@@ -23,6 +23,10 @@ struct TraceSettings {
   emulator::OpFilter* filter = nullptr;  // of the emulator: what a test drops
 };
 
+/// Copies of a cache of so many bytes that launches take in turn, so that none finds its own in the
+/// L2; refused where even the most copies would stay there together.
+Result<std::size_t> cold_copies(std::size_t cache_bytes);
+
 /// The Hopper kernel on the first device; NO_DEVICE without one. Times are measured. A launch that
 /// hangs ends the process, after it has been told where its warps are.
 Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings);
