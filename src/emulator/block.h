@@ -84,7 +84,7 @@ struct BarrierState {
   int copy_block = 0;
   int init_warp = 0;
   uint32_t init_sequence = 0;
-  uint64_t waits = 0;          // passed, for a phase that somebody had to complete
+  uint64_t waits = 0;          // that had to block
   uint32_t waiters = 0;        // warps blocked in a wait
   uint32_t arrived_warps = 0;  // in the phase at hand
   std::array<Phase, kMaxWarps>

@@ -266,7 +266,6 @@ double Block::wait(Warp& warp, const Group& group) {
   if (passes && !refuses) {
     warp.clock.join(barrier.completed);
     if (phase >= 0) {
-      ++barrier.waits;
       barrier.observed[w] = phase;
       barrier.observed_at[w] = warp.sequence;
     } else if (barrier.observed[w] < -1) {
@@ -276,6 +275,7 @@ double Block::wait(Warp& warp, const Group& group) {
   const bool woken = (warp.woken & group.mask) == group.mask;
   warp.woken &= ~group.mask;
   if (!passes && !is_test) {
+    if (!woken && phase >= 0) ++barrier.waits;
     warp.blocked |= group.mask;
     barrier.waiters |= 1u << warp.index;
     return 0;

@@ -80,9 +80,9 @@ bool Block::holds_operand(const Warp& warp, uint32_t address, const Op& call) {
   if (warp.expected == 0 || writer == nullptr || writer->tensor == 0) return true;
   if (writer->tensor == warp.expected && writer->tensor_block == warp.expected_block) return true;
   fault("H19", &warp, &call,
-        fmt::format("{} holds {} of KV block {}, but {} of KV block {} is wanted",
+        fmt::format("{} holds {} of KV block {}, but {} of KV block {} is wanted\n{}",
                     place(address, false), writer->tensor, writer->tensor_block, warp.expected,
-                    warp.expected_block),
+                    warp.expected_block, describe(*writer, "written by")),
         Severity::error, place(address, false));
   return false;
 }

@@ -15,7 +15,6 @@ namespace {
 // H number and sentence of a conflict between `mine` and `other`.
 std::pair<const char*, std::string> classify(Conflict conflict, const AccessRecord& mine,
                                              const AccessRecord& other) {
-  const bool same_warp = mine.warp == other.warp;
   switch (conflict) {
     case Conflict::no_tensor_fence:
       return {"H14", "tcgen05 work of another thread is handed over without tcgen05 fences"};
@@ -33,7 +32,7 @@ std::pair<const char*, std::string> classify(Conflict conflict, const AccessReco
       return {"H3", "the async proxy meets a generic write without fence_async between them"};
     case Conflict::write_after_read:
       if (other.kind == OpKind::tensor_load) {
-        return {same_warp ? "H12" : "H12",
+        return {"H12",
                 "overwrites columns that a load without "
                 "wait_tensor_loads may still read"};
       }

@@ -119,7 +119,8 @@ double Block::named(Warp& warp, const Group& group) {
   if (barrier.arrived == barrier.threads) {
     if (edge != nullptr) {
       EdgeUse& use = named_uses_[static_cast<std::size_t>(edge - kernel_.edges.data())];
-      const auto waits = static_cast<uint64_t>(__builtin_popcount(barrier.blocked_warps));
+      const auto waits = static_cast<uint64_t>(
+          __builtin_popcount(barrier.blocked_warps & ~bit));  // the last one comes in time
       use.add({1, waits, use.laps + 1});
     }
     const double delay =

@@ -64,7 +64,7 @@ void judge(CheckResult& result) {
   // An error ends the run early; what that left out says nothing.
   if (!idle.empty() && !result.report.has_error()) {
     result.report.mark_incomplete(
-        fmt::format("not exercised: {} (no slot was used again, or nobody had to wait); a longer "
+        fmt::format("not exercised: {} (no slot was used again, or nobody had to block); a longer "
                     "problem or another cut does it (--kv-len, --batch, --num-splits, --blocks)",
                     fmt::join(idle, ", ")));
   }

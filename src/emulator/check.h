@@ -31,7 +31,7 @@ struct EdgeCount {
   std::size_t row = 0;  // of the kernel's table
   bool named = false;   // a hardware barrier, which has no parity
   EdgeUse use{};        // all runs together
-  /// A slot was used again (a named barrier: at all) and somebody had to wait: without that a
+  /// A slot was used again (a named barrier: at all) and somebody had to block: without that a
   /// missing wait or arrival of the edge does no harm, so a clean run would not say that it is
   /// there.
   bool exercised() const { return use.laps > (named ? 0 : 1) && use.waits > 0; }

@@ -119,8 +119,8 @@ std::string replay_text(const Options& options);
 /// How often an edge was used, of all its slots.
 struct EdgeUse {
   uint64_t phases = 0;  // completed
-  uint64_t waits = 0;   // passed, for a phase that somebody had to complete
-  uint64_t laps = 0;    // most phases of one barrier
+  uint64_t waits = 0;   // that had to block
+  uint64_t laps = 0;    // most phases of one barrier; of a named edge, phases
 
   void add(const EdgeUse& other);
 };

@@ -6,6 +6,7 @@
 
 #include "kernel/blackwell/config.h"
 #include "kernel/combine.h"
+#include "plan/float_type.h"
 #include "plan/limits.h"
 #include "plan/names.h"
 #include "plan/tensor_steps.h"

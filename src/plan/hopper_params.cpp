@@ -8,6 +8,7 @@
 
 #include "kernel/split_tree.h"
 #include "plan/hopper_shapes.h"
+#include "plan/float_type.h"
 #include "plan/limits.h"
 #include "plan/names.h"
 #include "plan/tensor_steps.h"

@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "kernel/numbers.h"
-#include "plan/problem.h"
 #include "plan/tensor_map_spec.h"
 
 namespace deuce {
@@ -17,12 +15,6 @@ inline constexpr int64_t kMaxExtent = int64_t{1} << 32;  // of a dimension of a 
 struct Extents {
   int64_t count[3];
 };
-
-/// Of the float types that results and sinks may have.
-inline FloatType float_type_of(DType type) {
-  if (type == DType::f32) return FloatType::f32;
-  return type == DType::bf16 ? FloatType::bf16 : FloatType::half;
-}
 
 /// Puts `bytes` where a map's stride is never stepped over.
 inline void replace_idle_strides(TensorMapSpec& map, uint64_t bytes) {

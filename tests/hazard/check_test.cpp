@@ -3,11 +3,12 @@
 // work: a kernel that lacks a wait or an arrival must never end as clean there.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
+#include "decode_options.h"
 #include "emulator/check.h"
 #include "hazard/mutant.h"
+#include "plan/names.h"
 
 namespace deuce::test {
 namespace {
@@ -19,26 +20,25 @@ using emulator::OpContext;
 using emulator::Verdict;
 
 CheckSettings default_settings(Backend kernel) {
+  cli::DecodeOptions options;  // as without any option on the command line
+  options.kernel = name_of(kernel);
   CheckSettings settings;
-  settings.spec.kernel = kernel;
-  settings.spec.kv_len = emulator::mixed_lengths(1000);
-  settings.spec.row_replicas = 0;
-  if (kernel == Backend::hopper) settings.spec.score_slots = 0;
-  settings.schedules = 1;  // the timed one: the verdict must not hang on luck
+  settings.spec = cli::spec_of(options).value();
   return settings;
 }
 
-const emulator::KernelSpec& kernel_of(const CheckSettings& settings) {
-  static std::vector<std::unique_ptr<emulator::DecodeKernel>> kept;
+std::vector<Edge> edges_of(const CheckSettings& settings) {
   const emulator::DecodeCase decode(settings.spec);
-  kept.push_back(emulator::make_decode_kernel(decode.problem(), settings.blocks));
-  return kept.back()->spec({});
+  return emulator::make_decode_kernel(decode.problem(), settings.blocks)->spec({}).edges;
 }
 
-/// The verdict on a kernel of which every operation that `lost` picks is missing.
+/// The verdict on a kernel of which `keep` drops operations.
 Verdict verdict_without(CheckSettings settings, const Spoil& keep) {
-  const auto filter = make_filter(kernel_of(settings), keep);
+  const emulator::DecodeCase decode(settings.spec);
+  const auto kernel = emulator::make_decode_kernel(decode.problem(), settings.blocks);
+  const auto filter = make_filter(kernel->spec({}), keep);
   settings.filter = filter.get();
+  settings.schedules = 1;  // the timed one: an error must not hang on luck
   const Result<CheckResult> result = emulator::check(settings);
   EXPECT_TRUE(result.ok()) << result.status().sentence();
   return result.ok() ? result.value().verdict : Verdict::clean;
@@ -58,30 +58,40 @@ TEST_P(DefaultProblem, IsCleanAndExercisesEveryEdge) {
   EXPECT_EQ(result.value().exercised_edges(), result.value().total_edges());
 }
 
-TEST_P(DefaultProblem, IsNotCleanWithoutAnyWaitOrArrival) {
+TEST_P(DefaultProblem, IsNotCleanWithoutTheWaitsOnAnEdge) {
   const CheckSettings settings = default_settings(GetParam());
-  for (const Edge& edge : kernel_of(settings).edges) {
+  for (const Edge& edge : edges_of(settings)) {
     if (edge.kind == EdgeKind::implied) continue;
-    const std::string name(edge.name);
-    int waits = 0, arrivals = 0;
-    const Verdict waitless =
+    int dropped = 0;
+    const Verdict verdict =
         verdict_without(settings, [&](const Op& op, const OpContext&, const Where& where) {
-          const bool drops = is_wait(op) && where.is(name);
-          waits += drops ? 1 : 0;
+          const bool drops = is_wait(op) && where.is(edge.name);
+          dropped += drops ? 1 : 0;
           return !drops;
         });
-    EXPECT_GT(waits, 0) << name;
-    EXPECT_EQ(waitless, Verdict::error) << "no wait for " << name;
-    const Verdict arrivalless =
-        verdict_without(settings, [&](const Op& op, const OpContext&, const Where& where) {
-          const bool drops = is_arrival(op) && where.is(name);
-          arrivals += drops ? 1 : 0;
-          return !drops;
-        });
-    // Where all meet at a named barrier, waiting is arriving.
-    EXPECT_TRUE(arrivals > 0 || edge.kind == EdgeKind::named) << name;
-    EXPECT_EQ(arrivalless, arrivals > 0 ? Verdict::error : Verdict::clean)
-        << "no arrival on " << name;
+    EXPECT_GT(dropped, 0) << edge.name;
+    EXPECT_EQ(verdict, Verdict::error) << edge.name;
+  }
+}
+
+TEST_P(DefaultProblem, IsNotCleanWithoutTheArrivalsOfARole) {
+  const CheckSettings settings = default_settings(GetParam());
+  for (const Edge& edge : edges_of(settings)) {
+    if (edge.kind == EdgeKind::implied) continue;
+    for (const Arrival& arrival : edge.arrives) {
+      if (arrival.by == By::nobody) continue;
+      int dropped = 0;
+      const Verdict verdict = verdict_without(settings, [&](const Op& op, const OpContext& context,
+                                                            const Where& where) {
+        const bool drops = is_arrival(op) && where.is(edge.name) && context.role == arrival.role;
+        dropped += drops ? 1 : 0;
+        return !drops;
+      });
+      // Where all meet at a named barrier, waiting is arriving.
+      EXPECT_TRUE(dropped > 0 || edge.kind == EdgeKind::named) << edge.name;
+      EXPECT_EQ(verdict, dropped > 0 ? Verdict::error : Verdict::clean)
+          << edge.name << " without " << deuce::name_of(arrival.role);
+    }
   }
 }
 

@@ -24,12 +24,16 @@ void list_option(CLI::App& app, const char* name, std::vector<int64_t>& target, 
   });
 }
 
-CLI::Option* float_option(CLI::App& app, const char* name, float& target, const char* help) {
-  return text_option(app, name, "X", help, [&target](const std::string& text) {
-    const Result<double> number = parse_number(text);
-    if (number.ok()) target = static_cast<float>(number.value());
-    return number.status();
-  });
+/// By the rules of the API, which a drawn problem does not pass.
+Status set_softcap(emulator::CaseSpec& spec, const std::string& text) {
+  const Result<double> number = parse_number(text);
+  if (!number.ok()) return number.status();
+  constexpr double kMost = 1e30;  // far beyond every score
+  if (number.value() != 0 && !(number.value() >= 1e-30 && number.value() <= kMost)) {
+    return invalid("", "'{}' is neither 0 nor within 1e-30 .. 1e30", text);
+  }
+  spec.softcap = static_cast<float>(number.value());
+  return {};
 }
 
 void add_shape_options(CLI::App& app, DecodeOptions& o) {
@@ -117,7 +121,6 @@ bool DecodeOptions::has(std::string_view name) const {
 }
 
 void add_decode_options(CLI::App& app, DecodeOptions& target) {
-  target.spec.row_replicas = 0;
   app.option_defaults()->group("The problem");
   add_shape_options(app, target);
   add_meaning_options(app, target);
@@ -145,7 +148,19 @@ std::string problem_text(const emulator::CaseSpec& spec) {
   std::string text = fmt::format("{} request{} of {}", requests, requests == 1 ? "" : "s", *least);
   if (*most != *least) text += fmt::format(" to {}", *most);
   text += fmt::format(" keys, {} rows", spec.group * spec.q_len);
+  if (!spec.q_lens.empty()) text += " at most";
   if (spec.kv_heads > 1) text += fmt::format(" for each of {} KV heads", spec.kv_heads);
+  if (spec.page_size > 0) text += fmt::format(", pages of {}", spec.page_size);
+  if (spec.causal) text += ", causal";
+  if (spec.window_left >= 0) text += fmt::format(", window left {}", spec.window_left);
+  if (spec.window_right >= 0) text += fmt::format(", window right {}", spec.window_right);
+  if (!spec.kv_start.empty()) {
+    text += fmt::format(", from key {} on", *std::ranges::max_element(spec.kv_start));
+  }
+  if (spec.softcap > 0) text += fmt::format(", softcap {}", spec.softcap);
+  if (spec.sink) text += ", sinks";
+  if (spec.num_splits > 0) text += fmt::format(", {} splits", spec.num_splits);
+  if (spec.split_kv_len > 0) text += fmt::format(", splits of {} keys", spec.split_kv_len);
   return text;
 }
 

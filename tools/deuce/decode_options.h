@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options that describe a drawn decode problem: shapes, lengths, masks, cache, splits.
-// Used by `deuce check`; every name means what it means in deuce.h.
+// Used by `deuce check`; docs/cli.md says what each means.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class App;
 namespace deuce::cli {
 
 struct DecodeOptions {
-  emulator::CaseSpec spec;  // what needs no translation
+  emulator::CaseSpec spec{.row_replicas = 0};  // what needs no translation
   std::string kernel = "blackwell", type = "bf16";
   std::vector<int64_t> kv_len{1000}, q_len{1};
   int32_t batch = 0;     // requests of one length; 0: as the lengths say
@@ -37,7 +37,7 @@ void add_decode_options(CLI::App& app, DecodeOptions& target);
 /// The problem that the options describe. INVALID_ARGUMENT when two of them disagree.
 Result<emulator::CaseSpec> spec_of(const DecodeOptions& options);
 
-/// "10 requests of 0 to 1000 keys, 16 rows"
+/// "10 requests of 0 to 1000 keys, 16 rows", and whatever is not usual.
 std::string problem_text(const emulator::CaseSpec& spec);
 
 }  // namespace deuce::cli
