@@ -27,17 +27,23 @@ KernelSpec blackwell_kernel_spec() {
   spec.edges.assign(blackwell::kEdges<kConfig>.begin(), blackwell::kEdges<kConfig>.end());
   spec.uniform_roles = {Role::mma, Role::softmax, Role::correction};
   spec.shared_ranges = {
-      {"Q tile", offsetof(Storage, q), kConfig.tile_bytes(), blackwell::Config::kQueryStages},
-      {"K/V tile", offsetof(Storage, kv), kConfig.tile_bytes(), kConfig.ring_slots()},
-      {"row scale", offsetof(Storage, row_scale), sizeof(Storage::row_scale), 1},
-      {"row max", offsetof(Storage, row_max), sizeof(Storage::row_max), 1},
-      {"piece", offsetof(Storage, pieces), sizeof(blackwell::PieceRecord), blackwell::kPieceSlots},
+      {"Q tile", offsetof(Storage, q), kConfig.tile_bytes(), blackwell::Config::kQueryStages, false,
+       "q_arrived, q_released"},
+      {"K/V tile", offsetof(Storage, kv), kConfig.tile_bytes(), kConfig.ring_slots(), false,
+       "kv_arrived, kv_released"},
+      {"row scale", offsetof(Storage, row_scale), sizeof(Storage::row_scale), 1, false,
+       "stats_ready, stats_taken"},
+      {"row max", offsetof(Storage, row_max), sizeof(Storage::row_max), 1, false,
+       "stats_ready, stats_taken"},
+      {"piece", offsetof(Storage, pieces), sizeof(blackwell::PieceRecord), blackwell::kPieceSlots,
+       false, "piece_ready, piece_taken"},
       {"total tiles", offsetof(Storage, total_tiles), 8, 1},
       {"tensor-memory address", offsetof(Storage, tensor_memory), 16, 1},
       {"last arriver", offsetof(Storage, last_arriver), 16, 1},
       {"merge stack", offsetof(Storage, merge_stack), sizeof(Storage::merge_stack), 1}};
-  spec.tensor_ranges = {{"S/P slot", 0, Columns::kPerSlot, kConfig.score_slots},
-                        {"O", Columns::kOutput, kConfig.head_dim, 1}};
+  spec.tensor_ranges = {{"S/P slot", 0, Columns::kPerSlot, kConfig.score_slots, false,
+                         "s_ready, po_ready, p_tail_ready"},
+                        {"O", Columns::kOutput, kConfig.head_dim, 1, false, "po_ready, o_ready"}};
   return spec;
 }
 

@@ -263,7 +263,9 @@ class Block {
   std::string describe(const AccessRecord& record, const char* verb, int cta) const;
   std::string warp_name(int warp) const;
   std::string barrier_name(const BarrierState& barrier) const;
+  const NamedRange* range_at(uint32_t cell, bool tensor) const;
   std::string place(uint32_t cell, bool tensor) const;
+  std::string edges_of(uint32_t cell, bool tensor) const;
   std::string blocked_line(const Warp& warp) const;
   std::string gone_line() const;
   void check_observed(const BarrierState& barrier);

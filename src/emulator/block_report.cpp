@@ -12,9 +12,8 @@
 namespace deuce::emulator {
 namespace {
 
-// H number and sentence of a conflict between `mine` and `other`.
-std::pair<const char*, std::string> classify(Conflict conflict, const AccessRecord& mine,
-                                             const AccessRecord& other) {
+// H number and sentence of a conflict with `other`.
+std::pair<const char*, std::string> classify(Conflict conflict, const AccessRecord& other) {
   switch (conflict) {
     case Conflict::no_tensor_fence:
       return {"H14", "tcgen05 work of another thread is handed over without tcgen05 fences"};
@@ -75,15 +74,28 @@ std::string Block::barrier_name(const BarrierState& barrier) const {
   return edge.slots == 1 ? std::string(edge.name) : fmt::format("{}[{}]", edge.name, barrier.slot);
 }
 
-std::string Block::place(uint32_t cell, bool tensor) const {
+const NamedRange* Block::range_at(uint32_t cell, bool tensor) const {
   const uint32_t at = tensor ? cell % 512 : cell;
   for (const NamedRange& range : tensor ? kernel_.tensor_ranges : kernel_.shared_ranges) {
     const uint32_t all = range.size * static_cast<uint32_t>(range.slots);
-    if (at < range.first || at >= range.first + all) continue;
-    if (range.slots == 1) return range.name;
-    return fmt::format("{}[{}]", range.name, (at - range.first) / range.size);
+    if (at >= range.first && at < range.first + all) return &range;
   }
-  return tensor ? fmt::format("column {}", at) : fmt::format("shared {:#x}", at);
+  return nullptr;
+}
+
+std::string Block::place(uint32_t cell, bool tensor) const {
+  const uint32_t at = tensor ? cell % 512 : cell;
+  const NamedRange* range = range_at(cell, tensor);
+  if (range == nullptr)
+    return tensor ? fmt::format("column {}", at) : fmt::format("shared {:#x}", at);
+  if (range->slots == 1) return range->name;
+  return fmt::format("{}[{}]", range->name, (at - range->first) / range->size);
+}
+
+/// The edges whose arrivals and waits should order accesses there.
+std::string Block::edges_of(uint32_t cell, bool tensor) const {
+  const NamedRange* range = range_at(cell, tensor);
+  return range == nullptr ? "" : range->edges;
 }
 
 std::string Block::describe(const AccessRecord& record, const char* verb) const {
@@ -131,7 +143,7 @@ void Block::clash(const Clash& found, uint32_t record, bool tensor) {
     return;
   }
   const AccessRecord& other = shadow_.record(found.record);
-  const auto [check, sentence] = classify(found.conflict, mine, other);
+  const auto [check, sentence] = classify(found.conflict, other);
   Severity severity = Severity::error;
   if (found.conflict == Conflict::no_tensor_fence && !options_.strict) severity = Severity::note;
   if (found.conflict == Conflict::no_read_fence && !options_.strict) {
@@ -139,9 +151,11 @@ void Block::clash(const Clash& found, uint32_t record, bool tensor) {
     return;
   }
   if (found.conflict == Conflict::no_read_fence) severity = Severity::review;
+  const std::string edges = edges_of(found.cell, tensor);
   fault(check, nullptr, nullptr,
-        fmt::format("{}: {}\n{}\n{}", where, sentence, describe(mine, "access"),
-                    describe(other, "against")),
+        fmt::format("{}: {}\n{}\n{}{}", where, sentence, describe(mine, "access"),
+                    describe(other, "against"),
+                    edges.empty() ? "" : fmt::format("\n  ordered by {}", edges)),
         severity, where);
 }
 
@@ -154,8 +168,8 @@ void Block::note_slot_reuse(const std::string& where, const AccessRecord& mine,
   };
   grid_.report().add({"H4", Severity::note, where,
                       fmt::format("{}: {}\n  {} against {}", where,
-                                  classify(Conflict::no_read_fence, mine, other).second,
-                                  place_of(mine), place_of(other))});
+                                  classify(Conflict::no_read_fence, other).second, place_of(mine),
+                                  place_of(other))});
 }
 
 // A commit or a copy must find its block alive, so somebody has to see its last phase.
@@ -191,7 +205,8 @@ void Block::check_observed(const BarrierState& barrier) {
 void Block::check_exit() {
   if (tensor_columns_ != 0) {
     fault("H11", nullptr, nullptr,
-          fmt::format("{} columns of tensor memory are still allocated at exit", tensor_columns_),
+          fmt::format("CTA {}: {} columns of tensor memory are still allocated at exit", index_,
+                      tensor_columns_),
           Severity::error, "tensor memory");
   }
   for (const BarrierState& barrier : barriers_) {
@@ -201,9 +216,9 @@ void Block::check_exit() {
         barrier.edge < 0 ? nullptr : &kernel_.edges[static_cast<std::size_t>(barrier.edge)];
     if (edge != nullptr && edge->open_at_exit && barrier.bytes == 0) continue;
     fault("H11", nullptr, nullptr,
-          fmt::format("{} is left in mid-phase {}: {} of {} arrivals and {} bytes missing",
-                      barrier_name(barrier), barrier.phase, barrier.pending, barrier.expected,
-                      barrier.bytes),
+          fmt::format("CTA {}: {} is left in mid-phase {}: {} of {} arrivals and {} bytes missing",
+                      index_, barrier_name(barrier), barrier.phase, barrier.pending,
+                      barrier.expected, barrier.bytes),
           Severity::error, edge == nullptr ? "" : std::string(edge->name));
   }
   for (std::size_t id = 0; id < named_.size(); ++id) {

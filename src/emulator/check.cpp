@@ -16,8 +16,10 @@ namespace {
 
 /// One content of the problem with the results of its first run.
 struct Content {
-  explicit Content(const CaseSpec& spec) : decode(spec) {}
+  explicit Content(const CaseSpec& spec) : growing(spec.growing), decode(spec) {}
+  bool growing;
   DecodeCase decode;
+  std::vector<std::byte> workspace;  // kept from run to run: counters must reset themselves
   std::vector<uint16_t> out;
   std::vector<float> lse;
   bool has_run = false;
@@ -37,23 +39,27 @@ void run_once(Content& content, const RunName& name, const CheckSettings& settin
               CheckResult& result) {
   DecodeCase& decode = content.decode;
   const auto kernel = make_decode_kernel(decode.problem(), settings.blocks);
-  std::vector<std::byte> workspace(kernel->workspace().bytes);
+  content.workspace.resize(kernel->workspace().bytes);
   decode.clear_results();
   Options options;
   options.run = name;
   options.strict = settings.strict;
   options.strict_order = settings.strict_order;
   options.filter = settings.filter;
-  const RunResult run = kernel->run(decode.call(), workspace.data(), options);
+  const RunResult run = kernel->run(decode.call(), content.workspace.data(), options);
   result.report.merge(run.report);
   for (EdgeCount& edge : result.edges) edge.use.add(run.edges[edge.row]);
   result.rescales += run.rescales;
   if (result.cycles == 0 && name.mode == Mode::timed) result.cycles = run.cycles;
   if (run.report.has_error()) return;
+  const std::string where =
+      fmt::format("\n            on {} content\n  replay: {}",
+                  content.growing ? "growing" : "random", replay_text(options));
   if (!content.has_run && result.difference.empty()) {
     result.difference = decode.difference();
+    if (!result.difference.empty()) result.difference += where;
   }
-  if (!content.equals_first_run() && result.unequal.empty()) result.unequal = name.text();
+  if (!content.equals_first_run() && result.unequal.empty()) result.unequal = name.text() + where;
 }
 
 void judge(CheckResult& result) {

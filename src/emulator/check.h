@@ -18,7 +18,7 @@ namespace deuce::emulator {
 struct CheckSettings {
   CaseSpec spec;
   int blocks = 4;      // CTAs of the emulated grid
-  int schedules = 20;  // one timed, eager and lazy, one adversarial per role, the others random
+  int schedules = 20;  // one timed, eager and lazy, five adversarial, the others random
   uint64_t seed = 1;
   std::optional<RunName> replay;  // this schedule alone
   bool strict = false;            // ptx-strict

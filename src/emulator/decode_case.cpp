@@ -145,7 +145,8 @@ void DecodeCase::fill_cache(const CaseSpec& spec) {
   const int bytes = dtype_bytes(problem_.kv_type);
   k_.assign(static_cast<std::size_t>(pages * page * slot_values * bytes), std::byte{0xff});
   v_ = k_;
-  for (int64_t i = 0; i < pages; ++i) table_.push_back(static_cast<int32_t>(i));
+  // Nobody owns page 0, where a wrong id is most likely to lead.
+  for (int64_t i = 1; i < pages; ++i) table_.push_back(static_cast<int32_t>(i));
   std::shuffle(table_.begin(), table_.end(), random);
   table_.resize(static_cast<std::size_t>(batch * columns));
   for (int64_t r = 0; r < batch; ++r) {

@@ -29,6 +29,7 @@ struct NamedRange {
   int slots = 1;
   /// Threads may store the same bytes here without order, if each reads behind a store of its own.
   bool equal_stores = false;
+  std::string edges = {};  // that order its accesses, for findings
 };
 
 /// Arithmetic that stands beside an operation of a source file and that the source does not charge.

@@ -93,7 +93,8 @@ TEST(DecodeOptions, OneLengthStandsForTenRequestsDownToNone) {
 TEST(DecodeOptions, WhatTheApiWouldRefuseIsRefused) {
   for (const char* line :
        {"--softcap -3", "--softcap 1e-60", "--softcap 1e300", "--softcap nan", "--kv-len -1",
-        "--window-left -2", "--q-len 0", "--kv-len 1,2 --batch 3", "--kv-len 1,2 --q-len 1,2,3"}) {
+        "--window-left -2", "--q-len 0", "--num-splits 2 --split-kv-len 256",
+        "--kv-len 1,2 --batch 3", "--kv-len 1,2 --q-len 1,2,3"}) {
     std::string sentence;
     spec_after(line, &sentence);
     EXPECT_NE(sentence, "") << line;

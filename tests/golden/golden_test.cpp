@@ -211,7 +211,7 @@ TEST(Check, RefusesByNameWhatTheHopperKernelLacks) {
 /// The example of docs/cli.md with fewer schedules.
 TEST(Check, TakesTheReplicasThatAPlanTakesAndSaysSo) {
   const Folder folder;
-  const char* shape = "check --schedules 1 --rows ";
+  const char* shape = "check --schedules 8 --rows ";
   for (const auto& [options, words] :
        {std::pair{"16", "2 score slots, 4 row replicas (as a plan chooses), bf16\n"},
         std::pair{"48 --row-replicas 0",

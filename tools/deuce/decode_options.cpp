@@ -68,8 +68,8 @@ void add_meaning_options(CLI::App& app, DecodeOptions& o) {
   integer_option(app, "--window-right", o.spec.window_right, -1,
                  "keys to the right of it; default -1 = all", kAll);
   app.add_flag("--no-causal", o.no_causal, "every row of --q-len sees all keys");
-  float_option(app, "--softcap", o.spec.softcap,
-               "scores become X tanh(score / X); default 0 = off");
+  text_option(app, "--softcap", "X", "scores become X tanh(score / X); default 0 = off",
+              [&o](const std::string& text) { return set_softcap(o.spec, text); });
   app.add_flag("--sink", o.spec.sink, "a learned sink for every query head");
   integer_option(app, "--num-splits", o.spec.num_splits, 0,
                  "parts of each item, 0 = as the work is cut; default 0", 256);
@@ -129,6 +129,9 @@ void add_decode_options(CLI::App& app, DecodeOptions& target) {
 }
 
 Result<emulator::CaseSpec> spec_of(const DecodeOptions& options) {
+  if (options.spec.num_splits > 0 && options.spec.split_kv_len > 0) {
+    return invalid("num-splits", "--num-splits and --split-kv-len exclude each other");
+  }
   emulator::CaseSpec spec = options.spec;
   spec.bf16 = options.type != "f16";
   spec.e4m3 = options.type == "e4m3";
