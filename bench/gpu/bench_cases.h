@@ -17,6 +17,7 @@ struct BenchCase {
   int kv_heads = 8, group = 4, head_dim = 128, q_len = 1, page_size = 0;
   bool head_major = true, shuffled = true;
   int32_t q_dtype = DEUCE_BF16, kv_dtype = DEUCE_BF16;
+  int score_slots = 0;
 };
 
 inline BenchCase case_of(int batch, int length, int kv_heads, int group, int head_dim, int page,
@@ -86,10 +87,16 @@ inline std::vector<BenchCase> cases_of(const std::string& set) {
     cases.push_back(case_of(64, 512, 8, 4, 128, 16, false));
     cases.push_back(case_of(8, 1024, 8, 4, 128, 16, false));
   }
-  if (wants("rows")) {
-    for (int q_len : {4, 8, 16, 32})
-      cases.push_back(case_of(8, 32768, 8, 4, 128, 16, false, q_len));
-    cases.push_back(case_of(8, 32768, 8, 8, 64, 16, false, 8));
+  if (wants("rows")) cases.push_back(case_of(8, 32768, 8, 4, 128, 16, false, 4));
+  if (wants("rows") || set == "many") {
+    for (int page : {16, 0}) {
+      for (int q_len : {8, 16, 32})
+        cases.push_back(case_of(8, 32768, 8, 4, 128, page, page == 0, q_len));
+      for (int q_len : {4, 8, 16})
+        cases.push_back(case_of(8, 32768, 8, 8, 64, page, page == 0, q_len));
+    }
+    for (int q_len : {16, 32}) cases.push_back(case_of(8, 131072, 8, 4, 128, 0, true, q_len));
+    for (int q_len : {8, 16}) cases.push_back(case_of(8, 131072, 8, 8, 64, 0, true, q_len));
   }
   if (set == "predicted") return predicted_cases();
   if (wants("fp8")) {

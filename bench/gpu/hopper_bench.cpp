@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the hopper backend through the C API, each case next to the read roofs of the same
 // bytes.
-//   hopper_bench --set steady|latency|rows|fp8|all|predicted [--out FILE.json] [--replays N]
+//   hopper_bench --set steady|latency|rows|many|fp8|all|predicted [--out FILE.json] [--replays N]
+//                [--score-slots N] [--case TEXT: only cases whose name holds it]
 // Every time is a CUDA graph of launches that rotate over enough caches to leave the L2 cold; one
 // request of every case is compared with the reference before its time counts.
 #include <cuda_runtime_api.h>
@@ -221,6 +222,7 @@ Bench::Bench(const BenchCase& spec) : spec_(spec), batch_(static_cast<int>(spec.
   config_.page_size = spec.page_size;
   config_.max_batch = batch_;
   config_.max_q_len = spec.q_len;
+  config_.score_slots = spec.score_slots;
   config_.causal = 1;
   config_.max_kv_len = longest;
   check(deuce_decode_plan_create(&config_, &plan_), "plan_create");
@@ -315,6 +317,7 @@ double Bench::worst_error() {
   deuce_decode_config config = config_;
   config.flags = 0;
   config.backend = DEUCE_BACKEND_REFERENCE;
+  config.score_slots = 0;
   config.num_q_heads = spec_.group;
   config.num_kv_heads = 1;
   config.page_size = 0;
@@ -419,12 +422,14 @@ nlohmann::json Bench::measure(int replays) {
 }
 
 int run(int argc, char** argv) {
-  std::string set = "all", out;
-  int replays = 20;
+  std::string set = "all", out, text;
+  int replays = 20, score_slots = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--set") == 0) set = argv[i + 1];
     if (std::strcmp(argv[i], "--out") == 0) out = argv[i + 1];
     if (std::strcmp(argv[i], "--replays") == 0) replays = std::atoi(argv[i + 1]);
+    if (std::strcmp(argv[i], "--case") == 0) text = argv[i + 1];
+    if (std::strcmp(argv[i], "--score-slots") == 0) score_slots = std::atoi(argv[i + 1]);
   }
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, 0), "device");
@@ -441,8 +446,12 @@ int run(int argc, char** argv) {
                         {"sms", properties.multiProcessorCount},
                         {"empty_kernel_us", empty.median},
                         {"timing", "CUDA graph replay, caches rotated beyond 4 x L2, medians"},
+                        {"score_slots", score_slots},
                         {"cases", nlohmann::json::array()}};
-  for (const BenchCase& spec : cases_of(set)) {
+  std::vector<BenchCase> cases = cases_of(set);
+  for (BenchCase& spec : cases) {
+    if (spec.name.find(text) == std::string::npos) continue;
+    spec.score_slots = score_slots;
     report["cases"].push_back(Bench(spec).measure(replays));
     // After every case: whoever stops the run keeps what was measured.
     if (!out.empty()) std::ofstream(out) << report.dump(1) << "\n";

@@ -319,9 +319,11 @@ double Block::execute(Warp& warp, const Group& group) {
     case OpKind::mma_sync: return mma_sync(warp, group);
     case OpKind::prefetch_map:
     case OpKind::trace: break;  // of traces, step() has done it
-    case OpKind::wgmma:
-      fault("unsupported", &warp, group.first, "wgmma has no emulator model yet");
-      return 0;
+    case OpKind::wgmma: return wgmma(warp, group);
+    case OpKind::wgmma_fence: warp.mmas.fenced = true; break;
+    case OpKind::wgmma_commit: warp.mmas.group_ends.push_back(warp.mmas.issued); break;
+    case OpKind::wgmma_wait: return wgmma_wait(warp, group);
+    case OpKind::wgmma_pin: return wgmma_pin(warp, group);
   }
   finish_lanes(warp, group.mask);
   return grid_.timing()(cost::kIssue);

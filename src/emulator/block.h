@@ -21,6 +21,7 @@
 #include "emulator/mma.h"
 #include "emulator/shadow.h"
 #include "emulator/tensor_map.h"
+#include "emulator/wgmma.h"
 
 namespace deuce::emulator {
 
@@ -60,6 +61,7 @@ struct Warp {
   double values_at = 0;  // when what loads and matrix instructions have left in registers is there
   bool in_matrices = false;          // the last instruction was ldmatrix or mma.sync
   const PlainCode* plain = nullptr;  // beside the last operation
+  WarpMmas mmas;                     // wgmma
   int kv_block = -1;
   char mark = 0, expected = 0;
   int32_t mark_block = -1, expected_block = -1;
@@ -107,7 +109,7 @@ struct NamedState {
 };
 
 struct AsyncOp {
-  enum class Kind : uint8_t { copy, mma, commit } kind;
+  enum class Kind : uint8_t { copy, mma, commit, wgmma } kind;
   Clock clock;
   int barrier = -1;
   TensorMapSpec map;
@@ -118,7 +120,7 @@ struct AsyncOp {
   uint32_t column = 0, a_column = 0;
   MmaShape shape;
   SharedOperand a, b;
-  AccessRecord by{};  // copies and commits: their issue
+  AccessRecord by{};  // copies, commits and wgmma: their issue
 };
 
 /// Lanes of one warp at the same call.
@@ -241,6 +243,17 @@ class Block {
   double mma_sync(Warp& warp, const Group& group);
   bool holds_operand(const Warp& warp, uint32_t address, const Op& call);
 
+  // block_wgmma.cpp: warpgroup matrices
+  double wgmma(Warp& warp, const Group& group);
+  bool shadow_wgmma(Warp& warp, const Op& call);
+  bool hold_accumulator(Warp& warp, const Group& group);
+  double wgmma_wait(Warp& warp, const Group& group);
+  double wgmma_pin(Warp& warp, const Group& group);
+  bool settle(Warp& warp);
+  bool write_back(const Warp& warp, RunningAccumulator& accumulator);
+  void run_wgmma(int first_warp);
+  void check_wgmma_exit();
+
   // block_trace.cpp: records, only with Options::recorder
   void record(Warp& warp, const Group& group, double work);
   void trace_copy_issue(BarrierState& barrier, const Warp& warp, uint32_t bytes);
@@ -285,6 +298,7 @@ class Block {
   Missing missing(const Warp& warp) const;
   void missing_on_named(int id, Missing& found) const;
   void missing_of(const Arrival& arrival, const BarrierState& barrier, Missing& found) const;
+  void missing_of_warpgroup(const Warp& warp, Missing& found) const;
   void follow(int warp, Path& path) const;
   WaitCycle wait_cycle() const;
 
@@ -316,6 +330,7 @@ class Block {
   };
   std::vector<Stream> streams_;
   double pipe_free_ = 0;
+  std::array<GroupMmas, kMaxWarps / 4> group_mmas_;
   bool last_from_tensor_ = false;  // the MMA issued last is TS
   struct PipeRange {               // of MMAs that ran without a gap for one KV block
     trace::At at{trace::Event::pipe_QK, 0, 0, 0};

@@ -12,6 +12,7 @@ namespace deuce::emulator {
 namespace {
 
 constexpr int kNobody = -1;
+constexpr const char* kWarpgroup = "warpgroup";  // in the place of an edge's name
 
 }  // namespace
 
@@ -62,8 +63,21 @@ Block::Missing Block::missing(const Warp& warp) const {
     if (barrier.edge < 0) return found;
     found.edge = &kernel_.edges[static_cast<std::size_t>(barrier.edge)];
     for (const Arrival& arrival : found.edge->arrives) missing_of(arrival, barrier, found);
+  } else if (call.kind == OpKind::wgmma_wait) {
+    missing_of_warpgroup(warp, found);
   }
   return found;
+}
+
+// Warps that have not issued the MMA which the others of their warpgroup wait for.
+void Block::missing_of_warpgroup(const Warp& warp, Missing& found) const {
+  const GroupMmas& all = group_mmas_[static_cast<std::size_t>(warp.index / 4)];
+  if (all.running.empty()) return;
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    if ((all.running.front().warps >> quarter & 1u) == 0) {
+      found.warps.push_back(warp.index / 4 * 4 + quarter);
+    }
+  }
 }
 
 void Block::missing_on_named(int id, Missing& found) const {
@@ -135,7 +149,8 @@ WaitCycle Block::wait_cycle() const {
   }
   const auto role = [&](int warp) { return name_of(warps_[static_cast<std::size_t>(warp)].role); };
   const auto edge = [&](int warp) {
-    return std::string(missing(warps_[static_cast<std::size_t>(warp)]).edge->name);
+    const Edge* found = missing(warps_[static_cast<std::size_t>(warp)]).edge;
+    return std::string(found == nullptr ? kWarpgroup : found->name);
   };
   WaitCycle result;
   if (!path.cycle.empty()) {

@@ -294,6 +294,7 @@ void Block::complete(AsyncOp& async) {
   --in_flight_;
   switch (async.kind) {
     case AsyncOp::Kind::mma: run_mma(async); return;
+    case AsyncOp::Kind::wgmma: run_wgmma(async.by.warp / 4 * 4); return;
     case AsyncOp::Kind::commit:
       if (options_.recorder != nullptr) trace_commit(async);
       arrive_on(async.barrier, async.by, 1, async.clock, true);

@@ -203,6 +203,7 @@ void Block::check_observed(const BarrierState& barrier) {
 }
 
 void Block::check_exit() {
+  check_wgmma_exit();
   if (tensor_columns_ != 0) {
     fault("H11", nullptr, nullptr,
           fmt::format("CTA {}: {} columns of tensor memory are still allocated at exit", index_,

@@ -310,7 +310,7 @@ void Block::run_mma(const AsyncOp& async) {
   load_panel(shared(), async.b, async.shape.b_mn_major, async.shape.b_bf16, async.shape.columns,
              *panel_b_);
   multiply(*panel_a_, *panel_b_, async.shape.columns, async.accumulate,
-           reinterpret_cast<float*>(tensor_.data()) + async.column);
+           {reinterpret_cast<float*>(tensor_.data()) + async.column, async.shape.rows, kColumns});
 }
 
 double Block::commit(Warp& warp, const Group& group) {

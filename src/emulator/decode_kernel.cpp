@@ -65,9 +65,11 @@ class HopperKernel final : public DecodeKernel {
         hopper::kShapes[static_cast<std::size_t>(hopper::shape_of(problem_))];
     return fmt::format(
         R"({{"kernel": "hopper", "head_dim": {}, "rows_per_item": {}, "kv_tile": {}, )"
-        R"("streams": {}, "ring_stages": {}, "box_rows": {}, "workers": {}, "threads": {}}})",
-        shape.head_dim, shape.rows(), hopper::kTileTokens, shape.streams, shape.stages,
-        hopper::box_rows_of(problem_), workers_, shape.threads());
+        R"("products": "{}", "score_slots": {}, "streams": {}, "ring_stages": {}, )"
+        R"("box_rows": {}, "workers": {}, "threads": {}}})",
+        shape.head_dim, shape.rows(), hopper::kTileTokens, hopper::products_of(shape),
+        shape.score_slots, shape.streams, shape.stages, hopper::box_rows_of(problem_), workers_,
+        shape.threads());
   }
 
  private:

@@ -47,8 +47,9 @@ KernelSpec hopper_kernel_spec() {
   using Storage = hopper::SharedStorage<kConfig>;
   constexpr const char* kElements[] = {"bf16", "f16", "e4m3"};
   KernelSpec spec;
-  spec.name = fmt::format("hopper hd{} {} rows {}{}", kConfig.head_dim,
+  spec.name = fmt::format("hopper hd{} {} rows {}{}{}", kConfig.head_dim,
                           kElements[static_cast<std::size_t>(kConfig.element)], kConfig.rows(),
+                          kConfig.score_slots > 1 ? " slots 2" : "",
                           kConfig.fixed_borders ? " fixed borders" : "");
   spec.chip = Chip::h200;
   spec.threads = kConfig.threads();
@@ -60,9 +61,10 @@ KernelSpec hopper_kernel_spec() {
       {"K tile", offsetof(Storage, k), kConfig.tile_bytes(), kConfig.stages},
       {"V tile", offsetof(Storage, v), kConfig.tile_bytes(), kConfig.stages, true},
       {"stream state", offsetof(Storage, state), sizeof(hopper::StreamState<kConfig>),
-       kConfig.streams},
-      {"row states", offsetof(Storage, rows), sizeof(Storage::rows) / kConfig.streams,
-       kConfig.streams},
+       kConfig.states()},
+      {"row states", offsetof(Storage, rows), sizeof(Storage::rows) / kConfig.states(),
+       kConfig.states()},
+      {"parked", offsetof(Storage, parked), sizeof(Storage::parked)},
       {"poisoned", offsetof(Storage, poisoned), sizeof(uint32_t), kConfig.stages}};
   spec.plain_code = hopper_plain_code();
   spec.loads_ahead = !kConfig.moves_registers();  // fitted, as its declaration says

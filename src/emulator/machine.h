@@ -9,7 +9,7 @@
 
 #include "emulator/block.h"
 #include "emulator/matrix.h"
-#include "kernel/machine.h"
+#include "kernel/hopper/machine.h"
 
 namespace deuce::emulator {
 
@@ -284,12 +284,32 @@ class Machine {
     op.words = {b[0], b[1]};
     lane_.submit(op);
   }
-  // No kernel issues wgmma, and none may before it has a model.
-  void wgmma_fence(Site site = Site::here()) { run(OpKind::wgmma, site); }
-  void wgmma_commit(Site site = Site::here()) { run(OpKind::wgmma, site); }
+  template <class Element, bool kTransposed, std::size_t kTiles>
+  void wgmma(float (&d)[kTiles][4], const uint32_t (&a)[4], uint64_t b, bool accumulate,
+             Site site = Site::here()) {
+    Op op = make(OpKind::wgmma, site);
+    op.target = d;
+    op.source = a;
+    op.b_descriptor = b;
+    op.flag = accumulate;
+    op.bf16 = std::is_same_v<Element, Bf16>;
+    op.transposed = kTransposed;
+    op.index = static_cast<int32_t>(kTiles);
+    lane_.submit(op);
+  }
+  template <std::size_t kTiles>
+  void wgmma_pin(float (&d)[kTiles][4], Site site = Site::here()) {
+    Op op = make(OpKind::wgmma_pin, site);
+    op.target = d;
+    lane_.submit(op);
+  }
+  void wgmma_fence(Site site = Site::here()) { run(OpKind::wgmma_fence, site); }
+  void wgmma_commit(Site site = Site::here()) { run(OpKind::wgmma_commit, site); }
   template <int kPending>
   void wgmma_wait(Site site = Site::here()) {
-    run(OpKind::wgmma, site);
+    Op op = make(OpKind::wgmma_wait, site);
+    op.index = kPending;
+    lane_.submit(op);
   }
   static uint32_t swap_middle_bytes(uint32_t word) {
     return (word & 0xff0000ffu) | (word & 0xff00u) << 8 | (word >> 8 & 0xff00u);
@@ -401,6 +421,6 @@ class Machine {
   Lane& lane_;
 };
 
-static_assert(BlackwellMachine<Machine> && HopperMachine<Machine>);
+static_assert(BlackwellMachine<Machine> && WarpgroupMachine<Machine>);
 
 }  // namespace deuce::emulator

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcgen05.mma as arithmetic; see mma.h.
+// tcgen05.mma and wgmma as arithmetic; see mma.h.
 #include "emulator/mma.h"
 
 #include <cmath>
@@ -77,6 +77,25 @@ SharedOperand decode_operand(uint64_t descriptor) {
   return operand;
 }
 
+SharedOperand decode_wgmma_operand(uint64_t descriptor) {
+  const auto field = [&](int low, int bits) {
+    return static_cast<uint32_t>(descriptor >> low & ((uint64_t{1} << bits) - 1));
+  };
+  constexpr Swizzle kPatterns[] = {Swizzle::none, Swizzle::bytes128, Swizzle::bytes64,
+                                   Swizzle::bytes32};
+  SharedOperand operand;
+  operand.start = field(0, 14) << 4;
+  operand.leading_bytes = field(16, 14) << 4;
+  operand.stride_bytes = field(32, 14) << 4;
+  operand.swizzle = kPatterns[field(62, 2)];
+  if (field(14, 2) != 0) operand.fault = "the start address has carried into bits 14-15";
+  if (field(30, 2) != 0 || field(46, 3) != 0 || field(52, 10) != 0) {
+    operand.fault = "a bit that has no meaning is set";
+  }
+  if (field(49, 3) != 0) operand.fault = "base offset is not 0";
+  return operand;
+}
+
 MmaShape decode_instruction(uint32_t descriptor) {
   const auto field = [&](int low, int bits) { return descriptor >> low & ((1u << bits) - 1); };
   MmaShape shape;
@@ -141,7 +160,7 @@ void load_panel(const uint32_t* words, uint32_t column, bool bf16, Panel& panel)
   }
 }
 
-void multiply(const Panel& a, const Panel& b, int columns, bool accumulate, float* d) {
+void multiply(const Panel& a, const Panel& b, int columns, bool accumulate, const ResultRows& d) {
   static const bool kHasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   alignas(64) double transposed[kSteps][256];
   alignas(64) double sum[256];
@@ -150,14 +169,14 @@ void multiply(const Panel& a, const Panel& b, int columns, bool accumulate, floa
   }
   const std::size_t row_bytes = static_cast<std::size_t>(columns) * sizeof(float);
   std::array<float, 256> before{};  // D of the row above, before this step
-  for (std::size_t m = 0; m < kRows; ++m) {
-    float* out = d + m * kLaneWords;
+  for (std::size_t m = 0; m < static_cast<std::size_t>(d.rows); ++m) {
+    float* out = d.first + m * d.row_words;
     // Padding rows are copies of each other: compute such a run once.
     const bool same = m > 0 && std::memcmp(&a.row[m], &a.row[m - 1], sizeof a.row[m]) == 0 &&
                       (!accumulate || std::memcmp(out, before.data(), row_bytes) == 0);
     if (accumulate) std::memcpy(before.data(), out, row_bytes);
     if (same) {
-      std::memcpy(out, out - kLaneWords, row_bytes);
+      std::memcpy(out, out - d.row_words, row_bytes);
       continue;
     }
     (kHasAvx2 ? row_avx2 : row_plain)(a.row[m], transposed, columns, sum);

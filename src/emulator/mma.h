@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcgen05.mma as arithmetic: descriptors are decoded bit by bit, then one K step is computed.
+// tcgen05.mma and wgmma as arithmetic: descriptors are decoded bit by bit, then one K step is
+// computed.
 // Within a K step sums are in double and rounded once; steps are added in fp32 in issue order.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "kernel/swizzle.h"
@@ -17,6 +19,8 @@ struct SharedOperand {
   const char* fault = nullptr;  // a rule that the bits break
 };
 SharedOperand decode_operand(uint64_t descriptor);
+/// The same of wgmma, whose descriptor has other bits for the swizzle and none for a version.
+SharedOperand decode_wgmma_operand(uint64_t descriptor);
 
 /// Fields of a 32-bit instruction descriptor of kind::f16.
 struct MmaShape {
@@ -39,7 +43,13 @@ void load_panel(const std::byte* shared, const SharedOperand& operand, bool mn_m
 /// From tensor memory: `words` points to column 0 of lane 0, 512 words a lane.
 void load_panel(const uint32_t* words, uint32_t column, bool bf16, Panel& panel);
 
-/// D[128 x columns] (+)= A B^T, `d` at the first column of lane 0, 512 words a lane.
-void multiply(const Panel& a, const Panel& b, int columns, bool accumulate, float* d);
+/// Where D lies: `rows` rows, `row_words` floats from one to the next.
+struct ResultRows {
+  float* first;
+  int rows;
+  std::size_t row_words;
+};
+/// D[rows x columns] (+)= A B^T; columns are a multiple of 16.
+void multiply(const Panel& a, const Panel& b, int columns, bool accumulate, const ResultRows& d);
 
 }  // namespace deuce::emulator

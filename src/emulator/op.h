@@ -66,6 +66,10 @@ enum class OpKind : uint8_t {
   mma_sync,
   load_matrices,
   wgmma,
+  wgmma_fence,
+  wgmma_commit,
+  wgmma_wait,
+  wgmma_pin,
   trace
 };
 
@@ -89,21 +93,27 @@ constexpr bool is_collective(OpKind kind) {
     case OpKind::wait_loads:
     case OpKind::wait_stores:
     case OpKind::mma_sync:
-    case OpKind::load_matrices: return true;
+    case OpKind::load_matrices:
+    case OpKind::wgmma:
+    case OpKind::wgmma_fence:
+    case OpKind::wgmma_commit:
+    case OpKind::wgmma_wait:
+    case OpKind::wgmma_pin: return true;
     default: return false;
   }
 }
 
 struct Op {
   OpKind kind;
-  bool flag = false;  // accumulate; result of a test, a vote; bf16; transposed
+  bool flag = false;                      // accumulate; result of a test, a vote; bf16; transposed
+  bool bf16 = false, transposed = false;  // of wgmma
   Site site;
   Barrier* barrier = nullptr;
   void* target = nullptr;  // shared, global or register destination
   const void* source = nullptr;
-  uint32_t bytes = 0;                 // of an access; announced bytes; columns; thread count
-  int32_t index = 0;                  // phase, lane, named barrier, block, registers
-  uint32_t value = 0;                 // 32-bit operand and result
+  uint32_t bytes = 0;  // of an access; announced bytes; columns; thread count
+  int32_t index = 0;   // phase, lane, named barrier, block, registers; tiles, groups of wgmma
+  uint32_t value = 0;  // 32-bit operand and result
   uint32_t column = 0, a_column = 0;  // tensor memory
   uint32_t instruction = 0;
   uint64_t a_descriptor = 0, b_descriptor = 0;

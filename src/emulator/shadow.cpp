@@ -83,14 +83,19 @@ bool Shadow::note_echo(Cell& cell, uint8_t words, const Accessor& by) {
   return true;
 }
 
-/// Whether a store of the same bytes is ordered before this read and visible to it.
-bool Shadow::has_own_echo(const Cell& cell, const Accessor& by) const {
+/// Of a read that is not ordered behind the last store: none behind a store of the same bytes that
+/// is ordered before it and visible to it.
+Conflict Shadow::behind_own_echo(const Cell& cell, const Accessor& by) const {
+  Conflict conflict = Conflict::read_after_write;
   const auto found = echoes_.find(&cell);
-  return found != echoes_.end() &&
-         std::any_of(found->second.begin(), found->second.end(), [&](const Mark& mark) {
-           return ordered(mark, *by.clock) &&
-                  by.clock->c[static_cast<std::size_t>(mark.component)] >= mark.epoch;
-         });
+  if (found == echoes_.end()) return conflict;
+  for (const Mark& mark : found->second) {
+    const auto warp = static_cast<std::size_t>(mark.component);
+    if (!ordered(mark, *by.clock) || by.clock->c[warp] < mark.epoch) continue;
+    if (!by.async_proxy || by.clock->f[warp] >= mark.epoch) return Conflict::none;
+    conflict = Conflict::no_proxy_fence;
+  }
+  return conflict;
 }
 
 Conflict Shadow::read(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other) {
@@ -110,9 +115,8 @@ Conflict Shadow::read(Cell& cell, uint8_t words, const Accessor& by, uint32_t* o
       conflict = Conflict::no_tensor_fence;
     }
   }
-  if (conflict == Conflict::read_after_write && last.component < kMaxWarps && !echoes_.empty() &&
-      has_own_echo(cell, by)) {
-    conflict = Conflict::none;
+  if (conflict == Conflict::read_after_write && last.component < kMaxWarps && !echoes_.empty()) {
+    conflict = behind_own_echo(cell, by);
   }
   note_read(cell, words, by);
   return conflict;

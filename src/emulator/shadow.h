@@ -107,7 +107,7 @@ class Shadow {
   Conflict write(Cell& cell, uint8_t words, const Accessor& by, uint32_t* other);
   void note_read(Cell& cell, uint8_t words, const Accessor& by);
   bool note_echo(Cell& cell, uint8_t words, const Accessor& by);
-  bool has_own_echo(const Cell& cell, const Accessor& by) const;
+  Conflict behind_own_echo(const Cell& cell, const Accessor& by) const;
 
   bool watches_;
   std::vector<Cell> shared_, tensor_;

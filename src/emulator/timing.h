@@ -124,6 +124,11 @@ inline constexpr Cost kMmaSync{
     {}, {6.06, 6.5, 6.9, "H200: m16n8k16 of a quarter of the SM, two warps or one"}};
 inline constexpr Cost kMmaLatency{
     {}, {24, 33, 40, "H200: 24.4 in a chain; to another instruction, estimate"}};
+inline constexpr Cost kWgmmaN64{{}, {32, 32, 40, "m64n64k16: tensor rate; Q, P in registers"}};
+inline constexpr Cost kWgmmaN128{{}, {64, 64, 72, "m64n128k16: tensor rate"}};
+inline constexpr Cost kWgmmaLatency{
+    {}, {64, 66, 128, "published: completion tail 64 to 66; estimate above"}};
+inline constexpr Cost kWgmmaIssue{{}, {8, 17, 24, "published: issue 17"}};
 inline constexpr Cost kMatrixLoad{{}, {29, 33, 40, "H200: ldmatrix.x4, 43 less three ALU steps"}};
 inline constexpr Cost kMatrixPort{{}, {4, 4, 4, "H200: 128 B per clk and SM"}};
 inline constexpr Cost kFromE4m3{{}, {2, 4, 8, "estimate: 64 results per clk and SM"}};

@@ -34,6 +34,8 @@ inline const char* mnemonic(OpKind kind) {
     case OpKind::prefetch_map: return "prefetch";
     case OpKind::load_matrices: return "ldmatrix";
     case OpKind::mma_sync: return "mma.sync";
+    case OpKind::wgmma_wait: return "wgmma.wait_group";
+    case OpKind::wgmma_pin: return "accumulator of wgmma";
     case OpKind::copy_tensor: return "tensor copy to";
     case OpKind::copy_bulk: return "bulk copy to";
     case OpKind::tensor_load: return "tcgen05.ld of";
@@ -49,6 +51,8 @@ inline const char* mnemonic(OpKind kind) {
     case OpKind::fence_before: return "tcgen05.fence::before_thread_sync";
     case OpKind::fence_after: return "tcgen05.fence::after_thread_sync";
     case OpKind::wgmma: return "wgmma.mma_async";
+    case OpKind::wgmma_fence: return "wgmma.fence";
+    case OpKind::wgmma_commit: return "wgmma.commit_group";
     case OpKind::wait: return "wait";
     case OpKind::arrive_named: return "arrival at named barrier";
     case OpKind::sync_named: return "named barrier";

@@ -85,11 +85,12 @@ class HopperPlan final : public GpuPlan {
     const Config& shape = config();
     return fmt::format(
         R"({{"kernel": "hopper", "head_dim": {}, "rows_per_item": {}, "kv_tile": {}, )"
-        R"("streams": {}, "ring_stages": {}, "ring_bytes": {}, "workers": {}, "threads": {}, )"
+        R"("products": "{}", "score_slots": {}, "streams": {}, "ring_stages": {}, )"
+        R"("ring_bytes": {}, "workers": {}, "threads": {}, )"
         R"("box_rows": {}, "l2_promotion_bytes": 128, "device": "{}"}})",
-        shape.head_dim, shape.rows(), hopper::kTileTokens, shape.streams, shape.stages,
-        2 * shape.stages * shape.tile_bytes(), workers_, shape.threads(),
-        hopper::box_rows_of(problem_), device_.name);
+        shape.head_dim, shape.rows(), hopper::kTileTokens, products_of(shape), shape.score_slots,
+        shape.streams, shape.stages, 2 * shape.stages * shape.tile_bytes(), workers_,
+        shape.threads(), hopper::box_rows_of(problem_), device_.name);
   }
 
  private:

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "gpu/hopper_launch.h"
-#include "gpu/sm90_machine.cuh"
+#include "gpu/warpgroup_machine.cuh"
 #include "kernel/hopper/kernel.h"
 
 namespace deuce::hopper {
@@ -13,7 +13,7 @@ namespace deuce::hopper {
 template <int kShape>
 __global__ void __launch_bounds__(kShapes[kShape].threads(), 1)
     decode(const __grid_constant__ Params params) {
-  Sm90Machine machine(threadIdx.x, blockIdx.x, gridDim.x);
+  Sm90WarpgroupMachine machine(threadIdx.x, blockIdx.x, gridDim.x);
   decode_kernel<kShapes[kShape]>(machine, params);
 }
 

@@ -5,7 +5,7 @@
 
 #include "gpu/device_tracer.cuh"
 #include "gpu/hopper_traced_kernels.h"
-#include "gpu/sm90_machine.cuh"
+#include "gpu/warpgroup_machine.cuh"
 #include "kernel/hopper/kernel.h"
 
 namespace deuce::hopper {
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kShapes[kShape].threads(), 1)
   const int warp = static_cast<int>(threadIdx.x / 32);
   const Role role = warp < 2 ? Role::load : warp < kConfig.load_warps() ? Role::idle : Role::attend;
   tracer.open(buffer, threadIdx.x, blockIdx.x, role);
-  TracedSm90Machine<Tracer> machine(threadIdx.x, blockIdx.x, gridDim.x, tracer);
+  TracedWarpgroupMachine<Tracer> machine(threadIdx.x, blockIdx.x, gridDim.x, tracer);
   decode_kernel<kConfig>(machine, params);
   machine.tracer().close(buffer);
 }

@@ -11,7 +11,8 @@ namespace {
 
 int free_shape_of(const Problem& problem) {
   return select_shape(problem.head_dim_qk, element_of(problem),
-                      int64_t{problem.group} * problem.max_q_len, /*fixed_borders=*/false);
+                      int64_t{problem.group} * problem.max_q_len, /*fixed_borders=*/false,
+                      problem.score_slots);
 }
 
 void cut_freely(Problem& problem) { problem.num_splits = problem.split_kv_len = 0; }

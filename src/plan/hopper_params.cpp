@@ -37,8 +37,10 @@ Status check_types(const Problem& problem) {
 }
 
 Status check_modes(const Problem& problem) {
-  if (problem.score_slots > 1) {
-    return unsupported("score_slots", "score_slots is {}: hopper runs with one; pass 0 or 1",
+  if (problem.score_slots > 0 && shape_of(problem) < 0) {
+    return unsupported("score_slots",
+                       "score_slots is {}: hopper takes 0 and 1, and 2 with more than 16 rows of a "
+                       "KV head and a 16-bit cache",
                        problem.score_slots);
   }
   if (problem.row_replicas > 1) {
@@ -163,7 +165,7 @@ Element element_of(const Problem& problem) {
 int shape_of(const Problem& problem) {
   return select_shape(problem.head_dim_qk, element_of(problem),
                       int64_t{problem.group} * problem.max_q_len,
-                      problem.num_splits > 0 || problem.split_kv_len > 0);
+                      problem.num_splits > 0 || problem.split_kv_len > 0, problem.score_slots);
 }
 
 WorkspaceParts workspace_parts(const Config& shape, const Problem& problem, int workers) {
@@ -220,7 +222,7 @@ TensorMapSpec map_spec(const Config& shape, const Problem& problem, const Call& 
   if (stride[0] == 0) spec.extent[4] = 1;
   replace_idle_strides(spec, span);
   spec.box = {static_cast<uint32_t>(span / bytes), static_cast<uint32_t>(box_rows),
-              static_cast<uint32_t>(box_rows >= 8 ? shape.halves() : 1), 1, 1};
+              static_cast<uint32_t>(shape.box_halves(box_rows)), 1, 1};
   return spec;
 }
 
@@ -256,7 +258,7 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   params.paged = paged ? 1 : 0;
   params.num_pages = call.num_pages;
   params.box_rows = box_rows_of(problem);
-  params.box_halves = params.box_rows >= 8 ? shape.halves() : 1;
+  params.box_halves = shape.box_halves(params.box_rows);
   params.block_table = call.block_table;
   params.block_table_stride = call.block_table_stride;
   params.page_indptr = call.page_indptr;

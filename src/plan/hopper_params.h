@@ -20,6 +20,11 @@ Element element_of(const Problem& problem);
 /// The row of kShapes that serves a problem.
 int shape_of(const Problem& problem);
 
+/// For people: the matrix instructions that a kernel uses.
+constexpr const char* products_of(const Config& shape) {
+  return shape.engine == Engine::warpgroup ? "wgmma" : "mma.sync";
+}
+
 /// How the workspace is divided, in bytes from its start.
 struct WorkspaceParts {
   std::size_t control_bytes = 0, partials = 0, partial_rows = 0, total = 0;

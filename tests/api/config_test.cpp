@@ -264,7 +264,9 @@ TEST(Config, TheEmulatedHopperKernelRefusesWhatTheHopperBackendRefuses) {
     EXPECT_STREQ(deuce_last_error(), sentence);
   };
   sample.config.score_slots = 2;
-  expect("score_slots is 2: hopper runs with one; pass 0 or 1");
+  expect(
+      "score_slots is 2: hopper takes 0 and 1, and 2 with more than 16 rows of a KV head and a "
+      "16-bit cache");
   sample.config.score_slots = 0;
   sample.config.kv_dtype = DEUCE_F16;
   expect("kv_dtype is f16: hopper takes the type of q (bf16) and e4m3");

@@ -190,8 +190,10 @@ TEST(Check, RefusesByNameWhatTheHopperKernelLacks) {
   for (const auto& [options, sentence] :
        {std::pair{"check --kernel hopper --explore",
                   "check: --explore: explored is the blackwell kernel only"},
-        std::pair{"check --kernel hopper --score-slots 2",
-                  "check: score_slots is 2: hopper runs with one; pass 0 or 1"},
+        std::pair{
+            "check --kernel hopper --score-slots 2",
+            "check: score_slots is 2: hopper takes 0 and 1, and 2 with more than 16 rows of a "
+            "KV head and a 16-bit cache"},
         std::pair{"check --kernel hopper --strict-order",
                   "check: strict_order is set: only blackwell has such a kernel"},
         std::pair{"check --kernel hopper --timing --type f16",

@@ -23,12 +23,16 @@ using emulator::OpContext;
 using emulator::OpKind;
 using emulator::RunResult;
 
-/// By rows: with 64, four warps share each tile and the launch moves registers.
-class HopperMutants : public testing::TestWithParam<int> {
+/// With 64 rows a warpgroup takes each tile, with 128 two share it; both move registers.
+struct Kernel {
+  int rows, slots;
+};
+
+class HopperMutants : public testing::TestWithParam<Kernel> {
  protected:
   static const KernelSpec& kernel() {
     return emulator::hopper_spec(
-        hopper::select_shape(128, hopper::Element::bf16, GetParam(), true));
+        hopper::select_shape(128, hopper::Element::bf16, GetParam().rows, true, GetParam().slots));
   }
   static std::vector<Edge> edges_with(EdgeKind kind) {
     std::vector<Edge> list;
@@ -45,18 +49,30 @@ class HopperMutants : public testing::TestWithParam<int> {
   static void expect_caught(std::vector<Mutant> mutants) {
     for (Mutant& mutant : mutants) {
       mutant.kernel = Backend::hopper;
-      mutant.rows = GetParam();
+      mutant.rows = GetParam().rows;
+      mutant.slots = GetParam().slots;
     }
     test::expect_caught(mutants);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Rows, HopperMutants, testing::Values(16, 64),
-                         [](const auto& rows) { return std::to_string(rows.param); });
+class HopperWarpgroupMutants : public HopperMutants {};
+
+std::string name_of(const testing::TestParamInfo<Kernel>& kernel) {
+  return fmt::format("{}{}", kernel.param.rows, kernel.param.slots > 1 ? "TwoSlots" : "");
+}
+INSTANTIATE_TEST_SUITE_P(Rows, HopperMutants,
+                         testing::Values(Kernel{16, 1}, Kernel{64, 1}, Kernel{64, 2},
+                                         Kernel{128, 1}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Rows, HopperWarpgroupMutants,
+                         testing::Values(Kernel{64, 1}, Kernel{64, 2}, Kernel{128, 1}), name_of);
 
 TEST_P(HopperMutants, TheKernelItselfIsCleanInEveryMode) {
   for (const emulator::Mode mode : kModes) {
-    DecodeCase decode(hopper_stimulus(GetParam()));
-    const RunResult result = run_mutant(decode, mode, {.kernel = Backend::hopper});
+    DecodeCase decode(hopper_stimulus(GetParam().rows));
+    const RunResult result =
+        run_mutant(decode, mode,
+                   {.slots = GetParam().slots, .kernel = Backend::hopper, .rows = GetParam().rows});
     for (const Finding& finding : result.report.findings()) {
       EXPECT_EQ(finding.check, "H4") << finding.text;
       EXPECT_EQ(finding.severity, emulator::Severity::note) << finding.text;
@@ -189,7 +205,7 @@ TEST_P(HopperMutants, PlantedFaultsAreCaught) {
       {"a slot is released while other lanes of the warp may read it",
        [](const Op& op, const OpContext& context, const Where&) {
          return !(op.kind == OpKind::sync_warp && context.role == Role::attend &&
-                  is_in(op, "hopper/attend.h"));
+                  is_in(op, "hopper/tiles.h"));
        },
        {{"H2", "K tile"}, {"H2", "V tile"}, {"H2", "poisoned"}}},
       {"K is read where V lies",
@@ -200,9 +216,12 @@ TEST_P(HopperMutants, PlantedFaultsAreCaught) {
              kernel().shared_ranges[1].first - kernel().shared_ranges[0].first;
          const bool in_keys = row >= begin && row < begin + to_values;
          if (op.kind == OpKind::load_matrices && in_keys) op.source = row + to_values;
+         if (op.kind == OpKind::wgmma && !op.transposed) {
+           op.b_descriptor += static_cast<uint64_t>(to_values) / 16;
+         }
          return true;
        },
-       {{"H19", "V tile"}}},
+       {{"H19", "V tile"}, {"H1", "V tile"}}},  // a warpgroup does not wait for V before QK
       {"an attend warp arrives for the slot before the one it read",
        [](Op& op, const OpContext&, const Where& where) {
          if (op.kind == OpKind::arrive && where.is("kv_released") && where.slot > 0) --op.barrier;
@@ -219,6 +238,31 @@ TEST_P(HopperMutants, PlantedFaultsAreCaught) {
          return !(op.kind == OpKind::sync_warp && is_in(op, "hopper/states.h"));
        },
        {{"H1", ""}, {"H2", ""}}},
+  });
+}
+
+TEST_P(HopperWarpgroupMutants, SpoiltProductsAreCaught) {
+  const auto nth_group = [](bool transposed) {
+    return [transposed](Op& op, const OpContext& context, const Where&) {
+      // One warp of four multiplies something else.
+      if (op.kind == OpKind::wgmma && op.transposed == transposed && context.warp % 4 == 1) {
+        op.b_descriptor += 2;
+      }
+      return true;
+    };
+  };
+  expect_caught({
+      {"nobody waits for products", drop(OpKind::wgmma_wait), {{"H21", ""}}},
+      {"products are never committed", drop(OpKind::wgmma_commit), {{"H21", ""}}},
+      {"no fence before products", drop(OpKind::wgmma_fence), {{"H21", ""}}},
+      {"a warp has other keys than its warpgroup", nth_group(false), {{"H17", ""}}},
+      {"a warp has other values than its warpgroup", nth_group(true), {{"H17", ""}}},
+      {"one group is left running at each wait",
+       [](Op& op, const OpContext&, const Where&) {
+         if (op.kind == OpKind::wgmma_wait) op.index += 1;
+         return true;
+       },
+       {{"H21", ""}, {"H2", "V tile"}, {"H2", "K tile"}}},
   });
 }
 

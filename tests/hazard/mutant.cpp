@@ -96,6 +96,8 @@ emulator::RunResult run_mutant(emulator::DecodeCase& decode, Mode mode, const Mu
   if (mutant.kernel == Backend::blackwell) {
     decode.problem().score_slots = mutant.slots;
     decode.problem().row_replicas = mutant.replicas;
+  } else if (mutant.rows > 16) {
+    decode.problem().score_slots = mutant.slots;
   }
   const auto kernel = emulator::make_decode_kernel(decode.problem(), 2);
   emulator::Options options;
@@ -110,7 +112,9 @@ emulator::RunResult run_mutant(emulator::DecodeCase& decode, Mode mode, const Mu
   return kernel->run(decode.call(), workspace.data(), options);
 }
 
-bool is_wait(const Op& op) { return op.kind == OpKind::wait || op.kind == OpKind::sync_named; }
+bool is_wait(const Op& op) {  // a test that fails leads to the wait
+  return op.kind == OpKind::wait || op.kind == OpKind::test || op.kind == OpKind::sync_named;
+}
 bool is_arrival(const Op& op) {
   return op.kind == OpKind::arrive || op.kind == OpKind::commit ||
          op.kind == OpKind::arrive_expect || op.kind == OpKind::arrive_named;
@@ -131,14 +135,14 @@ Spoil drop(OpKind kind, Role role) {
 
 Spoil wait_for_other_parity(std::string_view edge) {
   return [edge](Op& op, const OpContext&, const Where& where) {
-    if (op.kind == OpKind::wait && where.is(edge)) op.index += 1;
+    if (is_wait(op) && where.is(edge)) op.index += 1;
     return true;
   };
 }
 
 Spoil wait_for_next_slot(const Edge& edge) {
   return [name = edge.name, slots = edge.slots](Op& op, const OpContext&, const Where& where) {
-    if (op.kind == OpKind::wait && where.is(name)) {
+    if (is_wait(op) && where.is(name)) {
       op.barrier += where.slot + 1 < slots ? 1 : 1 - slots;
     }
     return true;

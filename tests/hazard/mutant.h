@@ -34,13 +34,13 @@ struct Mutant {
   std::string name = {};
   Spoil spoil = {};
   std::vector<Expected> right = {};  // any of these; none = it is equivalent and must find nothing
-  int slots = 2;
+  int slots = 2;                     // of scores; hopper: with more than 16 rows
   bool strict = false;  // in the strict mode, on the kernel that waits for the tensor pipe
   int replicas = 1;
   bool table_counts = true;  // false: no barrier is compared with the table
   bool relies = false;       // with strict: on the kernel that does not wait
   Backend kernel = Backend::blackwell;
-  int rows = 16;  // hopper: up to 16 a stream is one warp, else four
+  int rows = 16;  // hopper: up to 16 a stream is one warp, else one warpgroup or two
 };
 
 inline constexpr emulator::Mode kModes[] = {emulator::Mode::timed, emulator::Mode::eager,

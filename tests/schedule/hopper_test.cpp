@@ -32,8 +32,9 @@ std::string beside_slot_reuse(const Report& report) {
   return text;
 }
 
-RunResult run_case(DecodeCase& decode, const RunName& name, int workers) {
-  decode.problem().score_slots = decode.problem().row_replicas = 0;
+RunResult run_case(DecodeCase& decode, const RunName& name, int workers, int score_slots = 0) {
+  decode.problem().score_slots = score_slots;
+  decode.problem().row_replicas = 0;
   decode.problem().emulated = Backend::hopper;
   EXPECT_EQ(hopper::check_problem(decode.problem()).sentence(), "");
   EXPECT_EQ(hopper::check_call(decode.problem(), decode.call()).sentence(), "");
@@ -95,6 +96,28 @@ const std::vector<NamedCase>& cases() {
       {"E4m3HalfRows64",
        {.head_dim = 128, .group = 33, .kv_len = {260}, .bf16 = false, .e4m3 = true},
        2},
+      {"Rows64HeadDim128", {.head_dim = 128, .group = 33, .kv_len = {1700, 90}}, 2},
+      {"Rows64OneTile", {.group = 17, .kv_len = {1, 64, 65}}, 1},
+      {"Rows64Growing", {.head_dim = 128, .group = 20, .kv_len = {900}, .growing = true}, 2},
+      {"Rows64Pages4", {.head_dim = 128, .group = 18, .kv_len = {150}, .page_size = 4}, 1},
+      {"Rows64Pages16", {.head_dim = 128, .group = 24, .kv_len = {700}, .page_size = 16}, 2},
+      {"Rows64Pages24Window",
+       {.head_dim = 128, .group = 24, .kv_len = {400}, .page_size = 24, .window_left = 100},
+       2},
+      {"Rows64Pages256Start",
+       {.group = 64, .kv_len = {600}, .kv_start = {37}, .page_size = 256},
+       1},
+      {"Rows64Softcap",
+       {.group = 6, .kv_len = {300}, .q_len = 6, .causal = true, .softcap = 5.0F},
+       1},
+      {"Rows64FixedSplits", {.group = 32, .kv_len = {900, 100}, .num_splits = 3}, 2},
+      {"Rows64SplitTree",
+       {.head_dim = 128, .group = 32, .kv_len = {1700, 100}, .split_kv_len = 128},
+       3},
+      {"Rows128", {.group = 16, .kv_heads = 2, .kv_len = {700, 90}, .q_len = 8, .causal = true}, 2},
+      {"Rows128Half", {.head_dim = 128, .group = 65, .kv_len = {500}, .bf16 = false}, 2},
+      {"Rows128SplitTree", {.group = 70, .kv_len = {900}, .split_kv_len = 128}, 2},
+      {"Rows64NaNKeys", {.group = 30, .kv_len = {64}, .nan_keys = true}, 1},
       {"MoreRowsThanKeys", {.group = 4, .kv_len = {3}, .q_len = 4, .causal = true}, 1},
       {"NaNKeys", {.kv_len = {64}, .nan_keys = true}, 1},
   };
@@ -116,6 +139,26 @@ TEST_P(Hopper, MatchesTheReferenceAndItselfUnderEverySchedule) {
       out = decode.out();
       lse = decode.lse();
     }
+    ASSERT_EQ(decode.out(), out) << name.text();
+    ASSERT_EQ(std::memcmp(decode.lse().data(), lse.data(), lse.size() * sizeof(float)), 0);
+  }
+}
+
+/// Cases of the warpgroup engine, which has kernels with one score slot and with two.
+bool has_two_slots(const emulator::CaseSpec& spec) {
+  return spec.group * spec.q_len > 16 && !spec.e4m3;
+}
+
+TEST_P(Hopper, GivesTheSameBitsWithTwoScoreSlots) {
+  const NamedCase& param = GetParam();
+  if (!has_two_slots(param.spec)) return;
+  DecodeCase decode(param.spec);
+  run_case(decode, {}, param.workers, 1);
+  const std::vector<uint16_t> out = decode.out();
+  const std::vector<float> lse = decode.lse();
+  for (const RunName& name : emulator::runs(3, 11)) {
+    const RunResult result = run_case(decode, name, param.workers, 2);
+    ASSERT_EQ(beside_slot_reuse(result.report), "") << name.text();
     ASSERT_EQ(decode.out(), out) << name.text();
     ASSERT_EQ(std::memcmp(decode.lse().data(), lse.data(), lse.size() * sizeof(float)), 0);
   }

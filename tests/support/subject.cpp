@@ -160,7 +160,10 @@ Case within_reach(const Subject& subject, Case drawn) {
     if (drawn.out_dtype == DEUCE_E4M3 || drawn.out_dtype == DEUCE_E5M2) drawn.out_dtype = type;
     if (drawn.fp8_cache()) drawn.page_size += drawn.page_size % 2;
     drawn.padding = 16;
-    drawn.row_replicas = drawn.score_slots = 0;
+    drawn.row_replicas = 0;
+    // Kernels of more than 16 rows have one score slot or two.
+    const bool has_slots = drawn.group * drawn.max_q_len() > 16 && !drawn.fp8_cache();
+    drawn.score_slots = has_slots ? static_cast<int32_t>(drawn.seed / 8 % 3) : 0;
     if (subject.backend == DEUCE_BACKEND_EMULATOR) drawn.sm_margin = std::min(drawn.sm_margin, 3);
     return drawn;
   }

@@ -101,8 +101,14 @@ SupportedShapes supported_shapes(Backend backend, Backend emulated) {
     if (ask([page](deuce_decode_config& c) { c.page_size = page; })) shapes.smallest_page = page;
   }
   for (int slots = 1; slots <= 3; ++slots) {
-    if (ask([slots](deuce_decode_config& c) { c.score_slots = slots; }))
-      shapes.most_score_slots = slots;
+    // A kernel of many rows may have more of them than one of few.
+    for (const int tokens : {2, 16}) {
+      const bool yes = ask([=](deuce_decode_config& c) {
+        c.score_slots = slots;
+        c.max_q_len = tokens;
+      });
+      if (yes) shapes.most_score_slots = slots;
+    }
   }
   for (const int replicas : {1, 2, 4}) {
     if (ask([replicas](deuce_decode_config& c) { c.row_replicas = replicas; }))

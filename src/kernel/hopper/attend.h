@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Role `attend`: warps that each own whole KV tiles, then merge once per piece.
+// Role `attend`: warps or warpgroups that each own whole KV tiles, then merge once per piece.
 // waits for: k_arrived, v_arrived
 // signals: kv_released, one arrival per warp of the stream that read the tile
-// owns: Q, S, P and O of 16 rows in registers
+// owns: Q, S, P and O of 16 rows a warp in registers
 // Tile t of a piece belongs to stream t % streams, counted from the piece's own start: what a
-// stream adds up follows from positions, never from arrival. Which warp runs a stream follows from
-// the ring: warp group w always takes slots w, w + streams, ..., so it sees every lap of them.
+// stream adds up follows from positions, never from arrival. Which warps run a stream follows from
+// the ring: stream w of the CTA always takes slots w, w + streams, ..., so it sees every lap of
+// them.
 #pragma once
 
+#include <array>
+#include <bit>
+
 #include "kernel/hopper/edges.h"
+#include "kernel/hopper/group_tiles.h"
 #include "kernel/hopper/merge.h"
-#include "kernel/hopper/queries.h"
-#include "kernel/hopper/schedule.h"
-#include "kernel/hopper/shared.h"
-#include "kernel/hopper/stream.h"
+#include "kernel/hopper/warp_tiles.h"
 
 namespace deuce::hopper {
 
@@ -26,10 +28,7 @@ class Attend {
         shared_(shared),
         params_(params),
         warp_(warp),
-        group_(warp % kConfig.row_groups),
-        slot_(warp / kConfig.row_groups),
-        stream_(machine),
-        layout_(params) {}
+        tiles_(machine, shared, params, warp) {}
 
   DEUCE_DEVICE void run(Schedule<kConfig, Machine>& schedule) {
     Merge<kConfig, Machine> merge(machine_, shared_, params_, warp_);
@@ -37,25 +36,32 @@ class Attend {
     // Queries and results: all tiles of old tokens are on the way meanwhile.
     if (params_.starts_early != 0) machine_.wait_previous_grid();
     bool more = schedule.next(next);
-    if (more) enter(next);
+    if (more) tiles_.enter(next);
     DEUCE_ROLLED
     while (more) {
       piece = next;
       // Stream of this piece that this warp runs: its distance from the warp that takes tile 0.
       int index = warp_ / kConfig.row_groups - turn_;
       index += index < 0 ? kConfig.streams : 0;
-      stream_.reset();
+      tiles_.stream().reset();
       if constexpr (Machine::kTraces) {
         machine_.trace_begin({Event::work_item});
         machine_.trace_value(Event::work_item, static_cast<uint32_t>(piece.request));
       }
-      attend(piece, index);
-      stream_.end(score_scale());
+      const TileRun tiles{piece.shape.grid_begin + piece.tile * kTileTokens, piece.tiles};
+      if constexpr (kConfig.parks()) park(piece, schedule);
+      tiles_.attend(tiles, index);
+      tiles_.stream().end(tiles_.score_scale());
+      if constexpr (kConfig.parks()) unpark(piece, schedule);
       turn_ = (turn_ + piece.tiles) % kConfig.streams;
       more = schedule.next(next);
-      if (more) enter(next);  // its queries are on the way while this piece is merged
-      sync();                 // the states of the piece before have been read
-      publish(piece, index);
+      if (more) tiles_.enter(next);  // its queries are on the way while this piece is merged
+      sync();                        // the states of the piece before have been read
+      if constexpr (kConfig.states() == kConfig.streams) {
+        if (index < piece.tiles) publish(index);
+      } else {
+        publish_merged(piece, index);
+      }
       sync();
       if constexpr (Machine::kTraces) machine_.trace_begin({Event::merge_combine});
       merge.take(piece, schedule);
@@ -67,117 +73,92 @@ class Attend {
   }
 
  private:
-  using Scores = typename Stream<kConfig, Machine>::Scores;
+  using Tiles = std::conditional_t<kConfig.engine == Engine::warpgroup,
+                                   GroupTiles<kConfig, Machine>, WarpTiles<kConfig, Machine>>;
 
   DEUCE_DEVICE void sync() { machine_.sync_named(kMergeBarrier, 32 * kConfig.attend_warps()); }
 
-  /// The stream's state to shared memory, if it had a tile.
-  DEUCE_DEVICE void publish(const Piece& piece, int index) {
-    if (index >= piece.tiles) return;
-    const int lane = machine_.lane();
+  DEUCE_DEVICE int row_of(int i) const {
+    return tiles_.group() * kGroupRows + machine_.lane() / 4 + 8 * i;
+  }
+  DEUCE_DEVICE RowState state_of(int i) {
+    return {tiles_.stream().max(i), tiles_.stream().row_sum(i)};
+  }
+
+  using Line = typename Schedule<kConfig, Machine>::Line;
+  struct Parked {
+    Piece piece;
+    Line line;
+  };
+  static_assert(sizeof(Parked) <= sizeof(ParkedWords) && sizeof(Parked) % 4 == 0);
+
+  /// Piece and place on the line, which nobody needs while tiles are walked, to shared memory.
+  DEUCE_DEVICE void park(const Piece& piece, Schedule<kConfig, Machine>& schedule) {
+    const auto words =
+        std::bit_cast<std::array<uint32_t, sizeof(Parked) / 4>>(Parked{piece, schedule.line()});
+    if (machine_.elect()) {
+      DEUCE_UNROLL
+      for (std::size_t i = 0; i < words.size(); i += 4) {
+        machine_.store_shared(shared_.parked[warp_].at[i / 4], word4(words, i));
+      }
+    }
+    machine_.sync_warp();
+  }
+  DEUCE_DEVICE void unpark(Piece& piece, Schedule<kConfig, Machine>& schedule) {
+    std::array<uint32_t, sizeof(Parked) / 4> words;
+    DEUCE_UNROLL
+    for (std::size_t i = 0; i < words.size(); i += 4) {
+      const Word4 four = machine_.load_shared(shared_.parked[warp_].at[i / 4]);
+      const uint32_t parts[4] = {four.x, four.y, four.z, four.w};
+      DEUCE_UNROLL
+      for (std::size_t j = 0; j < 4; ++j) {
+        if (i + j < words.size()) words[i + j] = parts[j];
+      }
+    }
+    const auto parked = std::bit_cast<Parked>(words);
+    piece = parked.piece;
+    schedule.line() = parked.line;
+    machine_.sync_warp();
+  }
+  DEUCE_DEVICE static Word4 word4(const auto& words, std::size_t i) {
+    const auto at = [&](std::size_t j) { return j < words.size() ? words[j] : 0u; };
+    return {at(i), at(i + 1), at(i + 2), at(i + 3)};
+  }
+
+  /// The stream's state to shared memory.
+  DEUCE_DEVICE void publish(int state) {
+    DEUCE_UNROLL
+    for (int i = 0; i < 2; ++i) store(state, i, state_of(i));
+  }
+  DEUCE_DEVICE void store(int state, int i, const RowState& row) {
+    tiles_.stream().store_row(shared_.state[state].o[row_of(i)], i);
+    if (machine_.lane() % 4 == 0) machine_.store_shared(shared_.rows[state][row_of(i)], row);
+  }
+
+  /// Two streams, one place: the second stores its state, the first takes it in and stores both.
+  DEUCE_DEVICE void publish_merged(const Piece& piece, int index) {
+    static_assert(kConfig.states() == 1 && kConfig.streams <= 2);
+    if (index == 1 && piece.tiles > 1) publish(0);
+    sync();
+    if (index != 0) return;
     DEUCE_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const int row = group_ * kGroupRows + lane / 4 + 8 * i;
-      stream_.store_row(shared_.state[index].o[row], i);
-      const float sum = stream_.row_sum(i);
-      if (lane % 4 == 0) {
-        machine_.store_shared(shared_.rows[index][row], RowState{stream_.max(i), sum});
+      RowState state = state_of(i);
+      if (piece.tiles > 1) {
+        const RowState other = machine_.load_shared(shared_.rows[0][row_of(i)]);
+        state = tiles_.stream().merge_row(shared_.state[0].o[row_of(i)], other, state, i);
+        machine_.sync_warp();  // the four lanes of the row have read its state
       }
+      store(0, i, state);
     }
-  }
-
-  /// Reads the queries, and this lane's and the item's visible keys.
-  DEUCE_DEVICE void enter(const Piece& piece) {
-    const int32_t row = piece.rows.first + group_ * kGroupRows + machine_.lane() / 4;
-    live_ = piece.rows.first + group_ * kGroupRows < piece.rows.last;
-    if (!live_) return;
-    load_queries<kConfig>(machine_, params_, piece, row, stream_.queries(), scale_);
-    DEUCE_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      const int32_t token = params_.by_group.quotient(min_of(row + 8 * i, piece.rows.last - 1));
-      visible_.row[i] = visible_keys(params_, piece.shape, token);
-    }
-    const Keys first =
-        visible_keys(params_, piece.shape, params_.by_group.quotient(piece.rows.first));
-    const Keys last =
-        visible_keys(params_, piece.shape, params_.by_group.quotient(piece.rows.last - 1));
-    visible_.some = {first.first, last.last};
-    visible_.all = {last.first, first.last};
-  }
-
-  using RowScales = typename Stream<kConfig, Machine>::RowScales;
-  /// From scores to log2 units; a softcap has used the rows' own.
-  DEUCE_DEVICE RowScales score_scale() const {
-    if (params_.softcap > 0) return {kLog2E, kLog2E};
-    return {scale_[0], scale_[1]};
-  }
-
-  /// Of the tile at the cursor: its number in this CTA.
-  DEUCE_DEVICE trace::At here(Event event) const {
-    return {event, slot_, lap_, lap_ * kConfig.stages + slot_};
-  }
-
-  DEUCE_DEVICE void attend(const Piece& piece, int index) {
-    DEUCE_ROLLED
-    for (int32_t tile = index; tile < piece.tiles; tile += kConfig.streams) {
-      const int32_t position = piece.shape.grid_begin + (piece.tile + tile) * kTileTokens;
-      if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::wait_K));
-      machine_.wait(shared_.k_arrived[slot_], lap_);
-      if constexpr (Machine::kTraces) {
-        machine_.trace_end({Event::wait_K});
-        machine_.trace_begin(here(Event::wait_V));
-      }
-      machine_.wait(shared_.v_arrived[slot_], lap_);
-      if constexpr (Machine::kTraces) machine_.trace_end({Event::wait_V});
-      if (live_) attend_tile(position);
-      machine_.sync_warp();
-      if constexpr (Machine::kTraces) machine_.trace_instant(here(Event::arrive_kv_released));
-      if (machine_.elect()) machine_.arrive(shared_.kv_released[slot_]);
-      slot_ += kConfig.streams;
-      if (slot_ >= kConfig.stages) {
-        slot_ -= kConfig.stages;
-        ++lap_;
-      }
-    }
-  }
-
-  DEUCE_DEVICE void attend_tile(int32_t position) {
-    const bool masked = position < visible_.all.first || position + kTileTokens > visible_.all.last;
-    Scores s;
-    if constexpr (Machine::kTraces) machine_.trace_begin(here(Event::mma_issue_QK));
-    stream_.multiply_keys(shared_.k[slot_], layout_, s);
-    if constexpr (Machine::kTraces) {
-      machine_.trace_end({Event::mma_issue_QK});
-      machine_.trace_begin(here(Event::sm_compute));
-    }
-    if (machine_.load_shared(shared_.poisoned[slot_]) != 0) stream_.poison();
-    if (params_.softcap > 0) stream_.cap(s, scale_, params_.softcap);
-    if (masked) {
-      stream_.mask(s, visible_, position);
-      stream_.clear_values(shared_.v[slot_], layout_, visible_.some, position);
-    }
-    stream_.softmax(s, score_scale());
-    if constexpr (Machine::kTraces) {
-      machine_.trace_end({Event::sm_compute});
-      machine_.trace_begin(here(Event::mma_issue_PV));
-    }
-    stream_.multiply_values(shared_.v[slot_], layout_, s);
-    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_issue_PV});
   }
 
   Machine& machine_;
   SharedStorage<kConfig>& shared_;
   const Params& params_;
-  const int warp_;   // of the role
-  const int group_;  // row group
-  int slot_;         // of the ring, next to read
-  Phase lap_ = 0;
-  int turn_ = 0;  // warp group that takes the first tile of the piece
-  Stream<kConfig, Machine> stream_;
-  const TileLayout<kConfig> layout_;
-  Visible visible_;
-  bool live_ = true;  // some row of this warp's group is real; else it only gives tiles back
-  float scale_[2] = {1, 1};
+  const int warp_;  // of the role
+  int turn_ = 0;    // stream of the CTA that takes the first tile of the piece
+  Tiles tiles_;
 };
 
 }  // namespace deuce::hopper

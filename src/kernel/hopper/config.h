@@ -25,10 +25,15 @@ inline constexpr int kItemCost = 6;
 /// Counted only where a CTA has at least this many tiles: below, a tile more weighs more.
 inline constexpr int kTilesThatHideCosts = 16;
 
+/// Which matrix instructions run: those of a warp, with K and V in registers, or those of a
+/// warpgroup, which read K and V where they lie (16-bit caches only).
+enum class Engine : uint8_t { warp, warpgroup };
+
 struct Config {
   int head_dim = 128;
   Element element = Element::bf16;  // of K and V
-  int row_groups = 1;               // 16 rows each; the warps of one stream share its tiles
+  Engine engine = Engine::warp;
+  int row_groups = 1;  // 16 rows each; the warps of one stream share its tiles
   int streams = 3;  // independent softmax streams; tile t of a piece belongs to stream t % streams
   int stages =
       6;  // tiles in flight, a multiple of streams: then a warp sees every lap of its slots
@@ -39,6 +44,8 @@ struct Config {
 
   constexpr int rows() const { return row_groups * kGroupRows; }
   constexpr int attend_warps() const { return streams * row_groups; }
+  /// Row states in shared memory. Warpgroups merge theirs through one, for a deeper ring.
+  constexpr int states() const { return engine == Engine::warpgroup ? 1 : streams; }
   /// One warp for K, one for V. With many attend warps a whole warpgroup, two of its warps idle, so
   /// that it can give its registers away.
   constexpr bool moves_registers() const { return attend_warps() > 6; }
@@ -51,8 +58,18 @@ struct Config {
   constexpr int span_bytes() const { return row_bytes() < 128 ? row_bytes() : 128; }
   /// Columns of that width in a tile.
   constexpr int halves() const { return row_bytes() / span_bytes(); }
+  /// Attend warps put what a piece needs at its end into shared memory meanwhile.
+  constexpr bool parks() const { return engine == Engine::warpgroup; }
+  constexpr int state_padding() const { return parks() ? 4 : 8; }  // of a row, in floats
+  /// Columns that one TMA box fetches. Boxes too low for a whole swizzle period bring each on its
+  /// own; and a K operand of wgmma has its blocks of 8 keys equally spaced.
+  constexpr int box_halves(int box_rows) const {
+    const bool whole = engine == Engine::warpgroup ? box_rows == kTileTokens : box_rows >= 8;
+    return whole ? halves() : 1;
+  }
   constexpr int depth_steps() const { return head_dim / 16; }
   constexpr int output_tiles() const { return head_dim / 8; }
+  friend constexpr bool operator==(const Config&, const Config&) = default;
 };
 
 /// Type in which the matrix instructions run.

@@ -20,23 +20,35 @@ constexpr int launch_registers(int threads) {
   return share < 248 ? share : 248;
 }
 
-inline constexpr int kLoadRegisters = 72, kAttendRegisters = 216;  // where they are moved
+/// Where they are moved. Two score slots of head dim 128 leave the load warps what they can.
+constexpr int attend_registers(const Config& config) {
+  return config.score_slots > 1 && config.head_dim == 128 ? 224 : 216;
+}
+constexpr int load_registers(const Config& config) {
+  return attend_registers(config) == 224 ? 56 : 72;
+}
 
 template <Config kConfig>
 inline constexpr std::array kRoles{
-    WarpRange{Role::load, 0, 2,
-              kConfig.moves_registers() ? kLoadRegisters : launch_registers(kConfig.threads())},
-    WarpRange{Role::idle, 2, kConfig.load_warps() - 2, kLoadRegisters},
+    WarpRange{
+        Role::load, 0, 2,
+        kConfig.moves_registers() ? load_registers(kConfig) : launch_registers(kConfig.threads())},
+    WarpRange{Role::idle, 2, kConfig.load_warps() - 2, load_registers(kConfig)},
     WarpRange{Role::attend, kConfig.load_warps(), kConfig.attend_warps(),
-              kConfig.moves_registers() ? kAttendRegisters : launch_registers(kConfig.threads())}};
+              kConfig.moves_registers() ? attend_registers(kConfig)
+                                        : launch_registers(kConfig.threads())}};
 
 /// One lane of each warp of the stream that a slot belongs to.
 template <Config kConfig>
 constexpr std::array<Arrival, 6> stream_arrivals() {
   std::array<Arrival, 6> arrivals{};
-  static_assert(kConfig.row_groups <= 6);
-  for (int group = 0; group < kConfig.row_groups; ++group) {
-    arrivals[static_cast<std::size_t>(group)] = {Role::attend, By::one_lane};
+  if constexpr (kConfig.streams == 1) {
+    arrivals[0] = {Role::attend, By::one_lane_per_warp};
+  } else {
+    static_assert(kConfig.row_groups <= 6);
+    for (int group = 0; group < kConfig.row_groups; ++group) {
+      arrivals[static_cast<std::size_t>(group)] = {Role::attend, By::one_lane};
+    }
   }
   return arrivals;
 }

@@ -54,11 +54,13 @@ DEUCE_DEVICE void decode_kernel(Machine& machine, const Params& params) {
   machine.sync_block();
   if constexpr (Machine::kTraces) machine.trace_end({Event::prologue});
   if (warp < kConfig.load_warps()) {
-    if constexpr (kConfig.moves_registers()) machine.template shrink_registers<kLoadRegisters>();
+    if constexpr (kConfig.moves_registers())
+      machine.template shrink_registers<load_registers(kConfig)>();
     if (warp < 2) Load<kConfig, Machine>(machine, shared, params, warp == 1).run(schedule);
     if (warp == 0) write_idle_rows<kConfig>(machine, params);
   } else {
-    if constexpr (kConfig.moves_registers()) machine.template grow_registers<kAttendRegisters>();
+    if constexpr (kConfig.moves_registers())
+      machine.template grow_registers<attend_registers(kConfig)>();
     Attend<kConfig, Machine>(machine, shared, params, warp - kConfig.load_warps()).run(schedule);
   }
   if constexpr (Machine::kTraces) machine.trace_end({Event::warp_lifetime});

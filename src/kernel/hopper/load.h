@@ -111,10 +111,11 @@ class Load {
     }
     bool bad = false;
     const int boxes = kTileTokens / params_.box_rows;
+    const int parts = boxes * (kConfig.halves() / params_.box_halves);
     const auto pool = static_cast<uint32_t>(params_.num_pages);
     DEUCE_ROLLED
-    for (int first = 0; first < boxes; first += 32) {
-      const int index = first + machine_.lane();
+    for (int first = 0; first < parts; first += 32) {
+      const int part = first + machine_.lane(), index = part & (boxes - 1);
       const int32_t begin = tile_begin + index * params_.box_rows;
       const bool live = begin < live_.last && begin + params_.box_rows > live_.first;
       int32_t page = row_, slot = begin;
@@ -124,13 +125,13 @@ class Load {
         const auto far = machine_.shuffle(static_cast<uint32_t>(next_ids_), ahead & 31);
         page = static_cast<int32_t>(ahead < 32 ? near : far);
         slot = begin - column * params_.page_size;
-        if (index < boxes && live && static_cast<uint32_t>(page) >= pool) {
+        if (part < boxes && live && static_cast<uint32_t>(page) >= pool) {
           bad = true;
           if (!is_v_) report_page(column, page);
         }
       }
       if (!live) page = params_.num_pages;
-      if (index < boxes) issue_box(map, tile, arrived, index, slot, page);
+      if (part < parts) issue_box(map, tile, arrived, index, part < boxes ? 0 : 1, slot, page);
     }
     bad = machine_.any(bad);
     if (machine_.elect()) {
@@ -140,15 +141,11 @@ class Load {
   }
 
   DEUCE_DEVICE void issue_box(const TensorMap& map, unsigned char* tile, Barrier& arrived,
-                              int index, int32_t slot, int32_t page) {
-    // Boxes too low for a whole swizzle period bring each half on its own.
+                              int index, int half, int32_t slot, int32_t page) {
     const int box_bytes = params_.box_rows * params_.box_halves * kConfig.span_bytes();
-    DEUCE_ROLLED
-    for (int half = 0; half < kConfig.halves(); half += params_.box_halves) {
-      const int32_t coordinate[5] = {0, slot, half, head_, page};
-      machine_.copy_tensor(tile + half * kTileTokens * kConfig.span_bytes() + index * box_bytes,
-                           map, coordinate, arrived);
-    }
+    const int32_t coordinate[5] = {0, slot, half, head_, page};
+    machine_.copy_tensor(tile + half * kTileTokens * kConfig.span_bytes() + index * box_bytes, map,
+                         coordinate, arrived);
   }
 
   DEUCE_DEVICE void report_page(int32_t column, int32_t page) {

@@ -80,7 +80,7 @@ class Merge {
   /// One state from those of the streams, after place(). It is the result of a whole item.
   DEUCE_DEVICE void take_states(const Piece& piece) {
     const int rows = piece.rows.last - piece.rows.first;
-    const int streams = min_of(piece.tiles, kConfig.streams);
+    const int streams = min_of(piece.tiles, kConfig.states());
     DEUCE_ROLLED
     for (int wanted = states_.first_row(); states_.has(wanted, rows); wanted += Rows::kRowStep) {
       const int row = min_of(wanted, rows - 1);
@@ -109,17 +109,21 @@ class Merge {
       const Slots slots{first_slot_ + slot_step_ * level.first, slot_step_ * level.step,
                         level.count, level.first == 0 ? shift_ : 0};
       DEUCE_ROLLED
-      for (int wanted = states_.first_row(); states_.has(wanted, rows); wanted += Rows::kRowStep) {
-        const int row = min_of(wanted, rows - 1);
-        RowValues o;
-        RowState state;
-        states_.merge_partials(slots, row, o, state);
+      for (int first = states_.first_row(); states_.has(first, rows);
+           first += Rows::kBatch * Rows::kRowStep) {
+        RowValues o[Rows::kBatch];
+        RowState state[Rows::kBatch];
+        states_.merge_partials(slots, first, rows, o, state);
         machine_.sync_warp();  // the target is one of the slots just read by the row's lanes
-        if (wanted >= rows) continue;
-        if (level.result) {
-          states_.store_result(piece, row, o, state);
-        } else {
-          states_.store_partial(slots.at(0), row, o, state);
+        DEUCE_UNROLL
+        for (int b = 0; b < Rows::kBatch; ++b) {
+          const int row = first + b * Rows::kRowStep;
+          if (row >= rows) continue;
+          if (level.result) {
+            states_.store_result(piece, row, o[b], state[b]);
+          } else {
+            states_.store_partial(slots.at(0), row, o[b], state[b]);
+          }
         }
       }
       if (level.result) return;

@@ -106,45 +106,54 @@ struct Piece {
 template <Config kConfig, class Machine>
 class Schedule {
  public:
+  /// Where the walk stands: the same in all lanes.
+  struct Line {
+    int32_t item_cost = 0;  // positions of an item on the line before its tiles
+    int32_t window = 0, window_begin = 0, window_length = 0;
+    int32_t per_worker = 0, longer = 0;
+    int32_t begin = 0, end = 0;  // what is left of the CTA's stretch of the line
+    int32_t index = 0, request_begin = 0, request_end = 0;  // current request, on the line
+  };
+
   DEUCE_DEVICE Schedule(Machine& machine, const Params& params)
       : machine_(machine), params_(params) {
     int32_t total = 0, items = 0;
     DEUCE_ROLLED
     for (int32_t base = (params.batch - 1) & ~31; base >= 0; base -= 32) {
       load_window(base);
-      total += window_length_;
+      total += line_.window_length;
       items += items_of_window();
     }
     if (total >= kTilesThatHideCosts * params.by_workers.divisor) {
-      item_cost_ = kItemCost;
+      line_.item_cost = kItemCost;
       total += items * kItemCost;
       measure_window();
     }
     const int32_t worker = machine.block();
-    per_worker_ = params.by_workers.quotient(total);
-    longer_ = total - per_worker_ * params.by_workers.divisor;
-    begin_ = stretch_begin(worker);
-    end_ = stretch_begin(worker + 1);
+    line_.per_worker = params.by_workers.quotient(total);
+    line_.longer = total - line_.per_worker * params.by_workers.divisor;
+    line_.begin = stretch_begin(worker);
+    line_.end = stretch_begin(worker + 1);
   }
 
   /// The next piece, or false at the end of the CTA's stretch. `piece` is the one before.
   DEUCE_DEVICE bool next(Piece& piece) {
     DEUCE_ROLLED
-    while (begin_ < end_) {
-      if (begin_ >= request_end_) seek(piece.shape);
-      const int32_t tiles = piece.shape.tiles(), length = tiles + item_cost_;
-      const int32_t item = static_cast<int32_t>(static_cast<uint32_t>(begin_ - request_begin_) /
-                                                static_cast<uint32_t>(length));
-      piece.item_begin = request_begin_ + item * length + item_cost_;
+    while (line_.begin < line_.end) {
+      if (line_.begin >= line_.request_end) seek(piece.shape);
+      const int32_t tiles = piece.shape.tiles(), length = tiles + line_.item_cost;
+      const int32_t item = static_cast<int32_t>(
+          static_cast<uint32_t>(line_.begin - line_.request_begin) / static_cast<uint32_t>(length));
+      piece.item_begin = line_.request_begin + item * length + line_.item_cost;
       const int32_t item_end = piece.item_begin + tiles;
-      int32_t first = max_of(begin_, piece.item_begin);
-      int32_t last = min_of(item_end, end_);
+      int32_t first = max_of(line_.begin, piece.item_begin);
+      int32_t last = min_of(item_end, line_.end);
       if constexpr (kConfig.fixed_borders) {
         const bool inside = first < last && align(piece, first, last);
-        begin_ = inside ? last : min_of(item_end, end_);
+        line_.begin = inside ? last : min_of(item_end, line_.end);
         if (!inside) continue;
       } else {
-        begin_ = last;
+        line_.begin = last;
         if (first >= last) continue;  // nothing but the cost of the item lies here
       }
       place(piece, item);
@@ -156,18 +165,20 @@ class Schedule {
     return false;
   }
 
+  DEUCE_DEVICE Line& line() { return line_; }
+
   /// First position of a worker's stretch.
   DEUCE_DEVICE int32_t stretch_begin(int32_t worker) const {
-    return worker * per_worker_ + min_of(worker, longer_);
+    return worker * line_.per_worker + min_of(worker, line_.longer);
   }
 
   /// The worker whose stretch holds a position of the line.
   DEUCE_DEVICE int32_t worker_of(int32_t tile) const {
-    const int32_t in_longer = longer_ * (per_worker_ + 1);
+    const int32_t in_longer = line_.longer * (line_.per_worker + 1);
     const bool longer = tile < in_longer;
-    return (longer ? 0 : longer_) +
+    return (longer ? 0 : line_.longer) +
            static_cast<int32_t>(static_cast<uint32_t>(longer ? tile : tile - in_longer) /
-                                static_cast<uint32_t>(per_worker_ + (longer ? 1 : 0)));
+                                static_cast<uint32_t>(line_.per_worker + (longer ? 1 : 0)));
   }
 
  private:
@@ -204,7 +215,7 @@ class Schedule {
   DEUCE_DEVICE void place(Piece& piece, int32_t item) const {
     const int32_t rows = piece.shape.q_len * params_.group;
     const int32_t row_tiles = row_tiles_of(piece.shape);
-    piece.request = index_;
+    piece.request = line_.index;
     piece.head = row_tiles == 1 ? item : item / row_tiles;
     piece.rows.first = (item - piece.head * row_tiles) * kConfig.rows();
     piece.rows.last = min_of(piece.rows.first + kConfig.rows(), rows);
@@ -213,7 +224,7 @@ class Schedule {
   /// Requests base .. base + 31, one a lane, with the line taken by all up to and including each.
   DEUCE_DEVICE void load_window(int32_t base) {
     const int32_t index = base + machine_.lane();
-    window_ = base;
+    line_.window = base;
     lane_request_ = index < params_.batch ? request_of(machine_, params_, index) : Request{};
     measure_window();
   }
@@ -233,7 +244,7 @@ class Schedule {
     return items;
   }
   DEUCE_DEVICE void measure_window() {
-    lane_length_ = (lane_request_.tiles() + item_cost_) * lane_items();
+    lane_length_ = (lane_request_.tiles() + line_.item_cost) * lane_items();
     upto_ = lane_length_;
     DEUCE_ROLLED
     for (int delta = 1; delta < 32; delta *= 2) {
@@ -241,20 +252,21 @@ class Schedule {
           static_cast<int32_t>(machine_.shuffle_up(static_cast<uint32_t>(upto_), delta));
       if (machine_.lane() >= delta) upto_ += other;
     }
-    window_length_ = broadcast(upto_, 31);
+    line_.window_length = broadcast(upto_, 31);
   }
 
-  /// Finds the request that holds tile begin_, in this window or a later one.
+  /// Finds the request that holds tile line_.begin, in this window or a later one.
   DEUCE_DEVICE void seek(Request& request) {
     DEUCE_ROLLED
-    while (begin_ >= window_begin_ + window_length_) {
-      window_begin_ += window_length_;
-      load_window(window_ + 32);
+    while (line_.begin >= line_.window_begin + line_.window_length) {
+      line_.window_begin += line_.window_length;
+      load_window(line_.window + 32);
     }
-    const int owner = machine_.lowest_lane(machine_.ballot(window_begin_ + upto_ > begin_));
-    index_ = window_ + owner;
-    request_end_ = window_begin_ + broadcast(upto_, owner);
-    request_begin_ = request_end_ - broadcast(lane_length_, owner);
+    const int owner =
+        machine_.lowest_lane(machine_.ballot(line_.window_begin + upto_ > line_.begin));
+    line_.index = line_.window + owner;
+    line_.request_end = line_.window_begin + broadcast(upto_, owner);
+    line_.request_begin = line_.request_end - broadcast(lane_length_, owner);
     request.first_row = broadcast(lane_request_.first_row, owner);
     request.q_len = broadcast(lane_request_.q_len, owner);
     request.kv_begin = broadcast(lane_request_.kv_begin, owner);
@@ -272,11 +284,7 @@ class Schedule {
   const Params& params_;
   Request lane_request_;                // of this lane
   int32_t lane_length_ = 0, upto_ = 0;  // its part of the line, and that of the window up to it
-  int32_t item_cost_ = 0;               // positions of an item on the line before its tiles
-  int32_t window_ = 0, window_begin_ = 0, window_length_ = 0;
-  int32_t per_worker_ = 0, longer_ = 0;
-  int32_t begin_ = 0, end_ = 0;  // what is left of the CTA's stretch of the line
-  int32_t index_ = 0, request_begin_ = 0, request_end_ = 0;  // current request, on the line
+  Line line_;
 };
 
 }  // namespace deuce::hopper

@@ -17,16 +17,23 @@ struct alignas(8) RowState {
 /// fragments writes at once fall into different banks.
 template <Config kConfig>
 struct StreamState {
-  alignas(16) float o[kConfig.rows()][kConfig.head_dim + 8];
+  alignas(16) float o[kConfig.rows()][kConfig.head_dim + kConfig.state_padding()];
+};
+
+/// What a warp keeps here while it walks tiles, so that registers are free for them: what spills to
+/// local memory comes back through an L2 that is busy with KV.
+struct ParkedWords {
+  Word4 at[8];
 };
 
 template <Config kConfig>
 struct SharedStorage {
   alignas(1024) unsigned char k[kConfig.stages][kConfig.tile_bytes()];
   alignas(1024) unsigned char v[kConfig.stages][kConfig.tile_bytes()];
-  StreamState<kConfig> state[kConfig.streams];  // one piece is merged at a time
-  RowState rows[kConfig.streams][kConfig.rows()];
+  StreamState<kConfig> state[kConfig.states()];  // one piece is merged at a time
+  RowState rows[kConfig.states()][kConfig.rows()];
   Barrier k_arrived[kConfig.stages], v_arrived[kConfig.stages], kv_released[kConfig.stages];
+  ParkedWords parked[kConfig.parks() ? kConfig.attend_warps() : 1];
   uint32_t poisoned[kConfig.stages];  // the tile needed a page that does not exist
 };
 

@@ -25,6 +25,11 @@ class States {
   static constexpr int kMaxParts = kLanesPerRow;          // that one call merges
   /// Partials read together: all, where there are registers for them.
   static constexpr int kLoads = kConfig.moves_registers() ? 4 : kMaxParts / kVectors;
+  /// Rows of a warp merged together, where it has several.
+  static constexpr int kBatch = kConfig.engine == Engine::warpgroup ? 2 : 1;
+
+  static constexpr int kRowsPerWarp = 32 / kLanesPerRow;
+  static constexpr int kRowStep = kRowsPerWarp * kConfig.attend_warps();
 
   /// This lane's dims of a row.
   struct RowValues {
@@ -37,8 +42,6 @@ class States {
 
   // A warp's share of `rows` rows: for (row = first_row(); has(row, rows); row += kRowStep). Lanes
   // past the last row come along, for the shuffles, as that row, but must not write.
-  static constexpr int kRowsPerWarp = 32 / kLanesPerRow;
-  static constexpr int kRowStep = kRowsPerWarp * kConfig.attend_warps();
   DEUCE_DEVICE int first_row() const {
     return warp_ * kRowsPerWarp + machine_.lane() / kLanesPerRow;
   }
@@ -49,13 +52,23 @@ class States {
   /// First of this lane's four dims.
   DEUCE_DEVICE int dim() const { return machine_.lane() % kLanesPerRow * 4; }
 
+  /// The state of a row from those of the streams.
   DEUCE_DEVICE void merge_streams(int streams, int row, RowValues& o, RowState& state) {
+    if constexpr (kConfig.states() == 1) {
+      state = machine_.load_shared(shared_.rows[0][row]);
+      DEUCE_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const float& place = shared_.state[0].o[row][dim() + 64 * v];
+        floats_of(machine_.load_shared(reinterpret_cast<const Word4&>(place)), o.at[v]);
+      }
+      return;
+    }
     const int mine = machine_.lane() % kLanesPerRow;
     RowState part{kNoKey, 0};
     if (mine < streams) part = machine_.load_shared(shared_.rows[mine][row]);
-    Word4 values[kConfig.streams][kVectors];
+    Word4 values[kConfig.states()][kVectors];
     DEUCE_UNROLL
-    for (int s = 0; s < kConfig.streams; ++s) {
+    for (int s = 0; s < kConfig.states(); ++s) {
       DEUCE_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         values[s][v] = Word4{};
@@ -68,29 +81,48 @@ class States {
     add_weighed(weigh(part, state), 0, values, o);
   }
 
-  /// Merges partials. Many loads are on the way before the first is used: latency, not bandwidth,
-  /// is the cost.
-  DEUCE_DEVICE void merge_partials(const Slots& slots, int row, RowValues& o, RowState& state) {
+  /// Merges partials of kBatch rows, kRowStep apart from `row` on. Many loads are on the way before
+  /// the first is used: latency, not bandwidth, is the cost, and most of all while others read KV.
+  DEUCE_DEVICE void merge_partials(const Slots& slots, int row, int rows, RowValues (&o)[kBatch],
+                                   RowState (&state)[kBatch]) {
     const int mine = machine_.lane() % kLanesPerRow;
-    RowState part{kNoKey, 0};
-    if (mine < slots.count) part = machine_.load_global(partial_row(slots.at(mine), row));
-    o = {};
-    float weight = 0;
+    RowState part[kBatch];
+    DEUCE_UNROLL
+    for (int b = 0; b < kBatch; ++b) {
+      part[b] = {kNoKey, 0};
+      if (mine < slots.count) {
+        part[b] = machine_.load_global(partial_row(slots.at(mine), batch_row(row, b, rows)));
+      }
+      o[b] = {};
+    }
+    float weight[kBatch] = {};
     DEUCE_ROLLED
     for (int first = 0; first < slots.count; first += kLoads) {
-      Word4 values[kLoads][kVectors];
+      Word4 values[kBatch][kLoads][kVectors];
       DEUCE_UNROLL
-      for (int i = 0; i < kLoads; ++i) {
-        const Word4* place = partial(slots.at(first + i), row);
+      for (int b = 0; b < kBatch; ++b) {
         DEUCE_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          values[i][v] = Word4{};
-          if (first + i < slots.count) values[i][v] = machine_.load_global(place + 16 * v);
+        for (int i = 0; i < kLoads; ++i) {
+          const Word4* place = partial(slots.at(first + i), batch_row(row, b, rows));
+          DEUCE_UNROLL
+          for (int v = 0; v < kVectors; ++v) {
+            values[b][i][v] = Word4{};
+            if (first + i < slots.count) values[b][i][v] = machine_.load_global(place + 16 * v);
+          }
         }
       }
-      if (first == 0) weight = weigh(part, state);
-      add_weighed(weight, first, values, o);
+      DEUCE_UNROLL
+      for (int b = 0; b < kBatch; ++b) {
+        if (first == 0) weight[b] = weigh(part[b], state[b]);
+        add_weighed(weight[b], first, values[b], o[b]);
+      }
     }
+  }
+  /// Row b of a batch; past the last row, one that this warp has too: nobody else's is ordered.
+  DEUCE_DEVICE static int batch_row(int row, int b, int rows) {
+    const int wanted = row + b * kRowStep;
+    if (wanted < rows) return wanted;
+    return row < rows ? row : rows - 1;
   }
 
   /// o and state become the merge of slot `left`, which comes first, and themselves.
@@ -99,7 +131,7 @@ class States {
     RowState its;
     load_partial(left, row, before, its);
     const float max = fmaxf(its.max, state.max);
-    const float weight = weight_of(its, max), own = weight_of(state, max);
+    const float weight = weight_of(machine_, its, max), own = weight_of(machine_, state, max);
     state = {max, machine_.fma(its.sum, weight, state.sum * own)};
     DEUCE_UNROLL
     for (int v = 0; v < kVectors; ++v) {
@@ -156,10 +188,6 @@ class States {
            static_cast<int64_t>(slot) * kConfig.rows() + row;
   }
 
-  DEUCE_DEVICE float weight_of(const RowState& state, float max) const {
-    return state.max == kNoKey ? 0.0f : machine_.exp2(state.max - max);
-  }
-
   /// The maximum and sum of all states of a row, of which each of its lanes holds one; returns this
   /// lane's weight. In lane order, so the bits do not depend on who arrived when.
   DEUCE_DEVICE float weigh(const RowState& part, RowState& state) {
@@ -168,7 +196,7 @@ class States {
     for (int mask = kLanesPerRow / 2; mask > 0; mask /= 2) {
       state.max = fmaxf(state.max, machine_.shuffle_xor(state.max, mask));
     }
-    const float weight = weight_of(part, state.max);
+    const float weight = weight_of(machine_, part, state.max);
     state.sum = part.sum * weight;
     DEUCE_UNROLL
     for (int mask = kLanesPerRow / 2; mask > 0; mask /= 2) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of one softmax stream: 16 query rows of one warp against one KV tile at a time.
-// Used by role `attend`. All values are in the fragment layout of mma.sync m16n8k16: lane = 4 row
-// + column pair; element e of an output tile is row (lane / 4) + 8 (e / 2), column 2 (lane % 4) +
-// e % 2. What must hold: a row's bits never depend on the other rows of the warp.
+// Arithmetic of one softmax stream between its matrix products: 16 query rows of one warp.
+// Base of warp_stream.h and group_stream.h, which add the products. All values are in the fragment
+// layout of mma.sync m16n8k16, which is also that of a warp's rows in wgmma: lane = 4 row + column
+// pair; element e of an output tile is row (lane / 4) + 8 (e / 2), column 2 (lane % 4) + e % 2.
+// What must hold: a row's bits never depend on the other rows of the warp.
 #pragma once
 
 #include <cmath>
@@ -10,6 +11,7 @@
 
 #include "kernel/hopper/config.h"
 #include "kernel/hopper/schedule.h"
+#include "kernel/hopper/shared.h"
 #include "kernel/machine.h"
 #include "kernel/softmax.h"
 
@@ -50,14 +52,20 @@ class TileLayout {
   int32_t half_bytes_;  // from one column of a box to the next
 };
 
+/// What a state counts for in a merge whose maximum is `max`.
+template <class Machine>
+DEUCE_DEVICE float weight_of(Machine& machine, const RowState& state, float max) {
+  return state.max == kNoKey ? 0.0f : machine.exp2(state.max - max);
+}
+
 template <Config kConfig, class Machine>
 class Stream {
  public:
   static constexpr int kScoreTiles = kTileTokens / 8;
   static constexpr int kChunks = kConfig.span_bytes() / 16;
-  static constexpr int kStepsPerGroup = kConfig.element == Element::e4m3 ? 4 : 2;
   using Scores = float[kScoreTiles][4];
-  struct RowScales {  // of this lane's two rows
+  using Weights = uint32_t[kTileTokens / 16][4];  // P in 16 bits, as an A operand
+  struct RowScales {                              // of this lane's two rows
     float at[2];
   };
 
@@ -74,30 +82,6 @@ class Stream {
     for (int j = 0; j < kConfig.output_tiles(); ++j) {
       DEUCE_UNROLL
       for (int e = 0; e < 4; ++e) o_[j][e] = 0;
-    }
-  }
-
-  /// s = Q K^T for 64 keys.
-  DEUCE_DEVICE void multiply_keys(const unsigned char* tile, const TileLayout<kConfig>& layout,
-                                  Scores& s) {
-    DEUCE_UNROLL
-    for (int n = 0; n < kScoreTiles; ++n) {
-      DEUCE_UNROLL
-      for (int e = 0; e < 4; ++e) s[n][e] = 0;
-    }
-    const int lane = machine_.lane();
-    DEUCE_UNROLL
-    for (int half = 0; half < kConfig.halves(); ++half) {
-      DEUCE_UNROLL
-      for (int chunk = 0; chunk < kChunks; chunk += 4) {
-        const int within = TileLayout<kConfig>::chunk(lane % 8, chunk + lane / 8);
-        DEUCE_UNROLL
-        for (int n = 0; n < kScoreTiles; ++n) {
-          uint32_t keys[4];
-          machine_.load_matrices(keys, tile + layout.block(n, half) + within);
-          key_step((half * kChunks + chunk) / 4, keys, s[n]);
-        }
-      }
     }
   }
 
@@ -142,9 +126,9 @@ class Stream {
     machine_.sync_warp();
   }
 
-  /// Moves the reference maximum if it must and leaves p = 2^(scale s - max) in s; the sum takes p
-  /// before it is rounded to 16 bits.
-  DEUCE_DEVICE void softmax(Scores& s, const RowScales& scale) {
+  /// Moves the reference maxima of the rows that need it. True if some row of the warp did: then
+  /// the output must be rescaled before the tile is added.
+  DEUCE_DEVICE bool raise(const Scores& s, const RowScales& scale) {
     float top[2] = {kNoKey, kNoKey};
     DEUCE_UNROLL
     for (int n = 0; n < kScoreTiles; ++n) {
@@ -158,7 +142,30 @@ class Stream {
       top[i] = fmaxf(top[i], machine_.shuffle_xor(top[i], 2));
       moves = moves || outgrows(top[i], max_[i], scale.at[i]);
     }
-    if (machine_.any(moves)) rescale(top, scale);
+    moves = machine_.any(moves);
+    if (!moves) return false;
+    DEUCE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      factor_[i] = raise_maximum(machine_, max_[i], top[i], scale.at[i]);
+      sum_[i] *= factor_[i];
+    }
+    far_ = machine_.any(is_far(offset_of(machine_, max_[0], scale.at[0])) ||
+                        is_far(offset_of(machine_, max_[1], scale.at[1])));
+    return true;
+  }
+
+  /// A factor of exactly 1 leaves the bits of the rows that did not move alone.
+  DEUCE_DEVICE void rescale_output() {
+    DEUCE_UNROLL
+    for (int j = 0; j < kConfig.output_tiles(); ++j) {
+      DEUCE_UNROLL
+      for (int e = 0; e < 4; ++e) o_[j][e] *= factor_[e / 2];
+    }
+    machine_.charge(Work::fma, 4 * kConfig.output_tiles());
+  }
+
+  /// Leaves p = 2^(scale s - max) in s; the sum takes p before it is rounded to 16 bits.
+  DEUCE_DEVICE void weigh(Scores& s, const RowScales& scale) {
     float base[2] = {offset_of(machine_, max_[0], scale.at[0]),
                      offset_of(machine_, max_[1], scale.at[1])};
     if (far_) subtract_maximum(s, base);
@@ -167,34 +174,65 @@ class Stream {
       DEUCE_UNROLL
       for (int e = 0; e < 4; ++e) {
         s[n][e] = machine_.exp2(machine_.fma(s[n][e], scale.at[e / 2], base[e / 2]));
-        sum_[e / 2] += s[n][e];
       }
     }
     machine_.charge(Work::exp2, 4 * kScoreTiles);
+    float sum[2] = {0, 0};
+    DEUCE_UNROLL
+    for (int n = 0; n < kScoreTiles; ++n) {
+      DEUCE_UNROLL
+      for (int e = 0; e < 4; ++e) sum[e / 2] += s[n][e];
+    }
+    sum_[0] += sum[0];
+    sum_[1] += sum[1];
   }
 
-  /// o += P V, 16 tokens at a time.
-  DEUCE_DEVICE void multiply_values(const unsigned char* tile, const TileLayout<kConfig>& layout,
-                                    const Scores& p) {
-    const int lane = machine_.lane();
+  /// The same for rows that keep their maxima, and p in 16 bits, without looking for the maximum
+  /// of the tile first: whoever outgrew its maximum has a p of 2^8 or more, and that shows in the
+  /// sum. False, and nothing done, where some row of the warp may have to move.
+  DEUCE_DEVICE bool weigh_settled(const Scores& s, const RowScales& scale, Weights& p) {
+    if (far_) return false;
+    const float base[2] = {offset_of(machine_, max_[0], scale.at[0]),
+                           offset_of(machine_, max_[1], scale.at[1])};
+    float sum[2] = {0, 0};
     DEUCE_UNROLL
-    for (int k = 0; k < kTileTokens / 16; ++k) {
-      const uint32_t weights[4] = {machine_.template pack<Type>(p[2 * k][0], p[2 * k][1]),
-                                   machine_.template pack<Type>(p[2 * k][2], p[2 * k][3]),
-                                   machine_.template pack<Type>(p[2 * k + 1][0], p[2 * k + 1][1]),
-                                   machine_.template pack<Type>(p[2 * k + 1][2], p[2 * k + 1][3])};
-      const int block = 2 * k + (lane / 8) % 2;
+    for (int n = 0; n < kScoreTiles; ++n) {
+      float x[4];
       DEUCE_UNROLL
-      for (int half = 0; half < kConfig.halves(); ++half) {
-        const unsigned char* keys = tile + layout.block(block, half);
-        DEUCE_UNROLL
-        for (int chunk = 0; chunk < kChunks; chunk += 2) {
-          uint32_t values[4];
-          machine_.load_matrices_transposed(
-              values, keys + TileLayout<kConfig>::chunk(lane % 8, chunk + lane / 16));
-          value_step(half * kChunks + chunk, values, weights);
-        }
+      for (int e = 0; e < 4; ++e) {
+        x[e] = machine_.exp2(machine_.fma(s[n][e], scale.at[e / 2], base[e / 2]));
+        sum[e / 2] += x[e];
       }
+      DEUCE_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        p[n / 2][2 * (n % 2) + i] = machine_.template pack<Type>(x[2 * i], x[2 * i + 1]);
+      }
+    }
+    machine_.charge(Work::exp2, 4 * kScoreTiles);
+    const bool settled =
+        max_[0] != kNoKey && max_[1] != kNoKey && sum[0] <= kSettled && sum[1] <= kSettled;
+    if (machine_.any(!settled)) return false;
+    sum_[0] += sum[0];
+    sum_[1] += sum[1];
+    return true;
+  }
+
+  /// p in 16 bits: the scores' fragments are the operand's.
+  DEUCE_DEVICE void round_weights(const Scores& s, Weights& p) {
+    DEUCE_UNROLL
+    for (int n = 0; n < kScoreTiles; ++n) {
+      DEUCE_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        p[n / 2][2 * (n % 2) + i] = machine_.template pack<Type>(s[n][2 * i], s[n][2 * i + 1]);
+      }
+    }
+  }
+
+  DEUCE_DEVICE static void clear_weights(Weights& p) {
+    DEUCE_UNROLL
+    for (auto& step : p) {
+      DEUCE_UNROLL
+      for (uint32_t& pair : step) pair = 0;
     }
   }
 
@@ -210,9 +248,25 @@ class Stream {
     const float pair = sum_[i] + machine_.shuffle_xor(sum_[i], 1);
     return pair + machine_.shuffle_xor(pair, 2);
   }
+  /// Row i, whose state is `own`, takes in the stored state of the stream behind this one.
+  DEUCE_DEVICE RowState merge_row(const float (&row)[kConfig.head_dim + kConfig.state_padding()],
+                                  const RowState& other, const RowState& own, int i) {
+    const float max = fmaxf(own.max, other.max);
+    const float kept = weight_of(machine_, own, max), added = weight_of(machine_, other, max);
+    const int pair = machine_.lane() % 4;
+    DEUCE_UNROLL
+    for (int j = 0; j < kConfig.output_tiles(); ++j) {
+      const float& place = row[8 * j + 2 * pair];
+      const auto dims = machine_.load_shared(reinterpret_cast<const Float2&>(place));
+      o_[j][2 * i] = machine_.fma(dims.x, added, o_[j][2 * i] * kept);
+      o_[j][2 * i + 1] = machine_.fma(dims.y, added, o_[j][2 * i + 1] * kept);
+    }
+    return {max, machine_.fma(other.sum, added, own.sum * kept)};
+  }
   DEUCE_DEVICE void poison() { sum_[0] = sum_[1] = std::numeric_limits<float>::quiet_NaN(); }
   /// Writes this lane's dims of its row i to a row in shared memory.
-  DEUCE_DEVICE void store_row(float (&row)[kConfig.head_dim + 8], int i) const {
+  DEUCE_DEVICE void store_row(float (&row)[kConfig.head_dim + kConfig.state_padding()],
+                              int i) const {
     const int pair = machine_.lane() % 4;
     DEUCE_UNROLL
     for (int j = 0; j < kConfig.output_tiles(); j += 2) {
@@ -231,67 +285,16 @@ class Stream {
   }
   DEUCE_DEVICE uint32_t (&queries())[kConfig.depth_steps()][4] { return q_; }
 
- private:
+ protected:
   using Type = MmaType<kConfig>;
+  /// Well below the 2^8 at which a row moves, so that rounding never hides one that must.
+  static constexpr float kSettled = 128;
 
-  /// Four 16-byte chunks of 8 keys. An fp8 chunk is 16 dims, a 16-bit one 8; q holds them likewise.
-  DEUCE_DEVICE void key_step(int group, const uint32_t (&keys)[4], float (&s)[4]) {
-    DEUCE_UNROLL
-    for (int step = 0; step < kStepsPerGroup; ++step) {
-      if constexpr (kConfig.element == Element::e4m3) {
-        const uint32_t pair[2] = {machine_.half_from_e4m3(static_cast<uint16_t>(keys[step])),
-                                  machine_.half_from_e4m3(static_cast<uint16_t>(keys[step] >> 16))};
-        machine_.template mma_16x8x16<Type>(s, q_[kStepsPerGroup * group + step], pair);
-      } else {
-        const uint32_t pair[2] = {keys[2 * step], keys[2 * step + 1]};
-        machine_.template mma_16x8x16<Type>(s, q_[kStepsPerGroup * group + step], pair);
-      }
-    }
-  }
+  Machine& machine_;
+  uint32_t q_[kConfig.depth_steps()][4];
+  float o_[kConfig.output_tiles()][4];
 
-  /// Two 16-byte chunks of 16 tokens of V.
-  DEUCE_DEVICE void value_step(int chunk, const uint32_t (&values)[4],
-                               const uint32_t (&weights)[4]) {
-    DEUCE_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      if constexpr (kConfig.element == Element::e4m3) {
-        // A transposed register holds two tokens of two neighbouring dims: even dims feed one
-        // output tile, odd dims the next.
-        const uint32_t low = machine_.swap_middle_bytes(values[2 * i]);
-        const uint32_t high = machine_.swap_middle_bytes(values[2 * i + 1]);
-        DEUCE_UNROLL
-        for (int odd = 0; odd < 2; ++odd) {
-          const uint32_t pair[2] = {
-              machine_.half_from_e4m3(static_cast<uint16_t>(low >> (16 * odd))),
-              machine_.half_from_e4m3(static_cast<uint16_t>(high >> (16 * odd)))};
-          machine_.template mma_16x8x16<Type>(o_[2 * (chunk + i) + odd], weights, pair);
-        }
-      } else {
-        const uint32_t pair[2] = {values[2 * i], values[2 * i + 1]};
-        machine_.template mma_16x8x16<Type>(o_[chunk + i], weights, pair);
-      }
-    }
-  }
-
-  /// Raises the reference maximum of the rows that need it; a factor of exactly 1 leaves the other
-  /// rows' bits alone.
-  DEUCE_DEVICE void rescale(const float (&top)[2], const RowScales& scale) {
-    float factor[2];
-    DEUCE_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      factor[i] = raise_maximum(machine_, max_[i], top[i], scale.at[i]);
-      sum_[i] *= factor[i];
-    }
-    far_ = machine_.any(is_far(offset_of(machine_, max_[0], scale.at[0])) ||
-                        is_far(offset_of(machine_, max_[1], scale.at[1])));
-    DEUCE_UNROLL
-    for (int j = 0; j < kConfig.output_tiles(); ++j) {
-      DEUCE_UNROLL
-      for (int e = 0; e < 4; ++e) o_[j][e] *= factor[e / 2];
-    }
-    machine_.charge(Work::fma, 4 * kConfig.output_tiles());
-  }
-
+ private:
   /// For the rows whose maximum is far from zero; the others keep their bits.
   DEUCE_DEVICE void subtract_maximum(Scores& s, float (&base)[2]) {
     float maximum[2];
@@ -308,12 +311,10 @@ class Stream {
     }
   }
 
-  Machine& machine_;
-  uint32_t q_[kConfig.depth_steps()][4];
-  float o_[kConfig.output_tiles()][4];
   float
       max_[2];  // scores, until `end`; p, o and the sums are relative to their products with scale
   float sum_[2];
+  float factor_[2];   // of the last raise
   bool far_ = false;  // some row of the warp has a maximum far from zero
 };
 
