@@ -7,8 +7,8 @@
 #include <bit>
 
 #include "kernel/split_tree.h"
-#include "plan/hopper_shapes.h"
 #include "plan/float_type.h"
+#include "plan/hopper_shapes.h"
 #include "plan/limits.h"
 #include "plan/names.h"
 #include "plan/tensor_steps.h"

@@ -33,7 +33,8 @@ struct CheckOptions : DecodeOptions {
 constexpr const char* kExplanation =
     "Verdicts (the exit code says the same):\n"
     "  clean       nothing above a note, every schedule ran to its end, every edge was exercised\n"
-    "              (a slot of it used again, and somebody had to block), all results equal bit for\n"
+    "              (a slot of it used again, and somebody had to block), all results equal bit "
+    "for\n"
     "              bit and within the tolerance of double precision\n"
     "  review      findings that a human must judge\n"
     "  incomplete  stopped early, or a part of the barrier table was never exercised\n"

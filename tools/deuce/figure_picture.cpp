@@ -192,8 +192,7 @@ double draw_measured(Svg& svg, const FigureData& data, double y) {
             : "MEASURED: absent",
       "b");
   svg.text(kEdge, y + 16,
-           "base only: the Hopper kernel has one score slot, so there is no ping-pong to measure",
-           "n");
+           "base only: a second score slot costs the Hopper kernel time (docs/hopper.md)", "n");
   const double x = trace::legend_entry(svg, kEdge, y + 36, kMeasured, false, "base");
   trace::legend_entry(svg, x, y + 36, kRoof, true, "read roof of the same bytes, same run");
   std::vector<Chart> charts;
