@@ -62,8 +62,9 @@ double TimingReport::bytes_per_second(const SlotTiming& timing, int band) const 
   return bytes / timing.cycles_per_block[static_cast<std::size_t>(band)] * kClockHz;
 }
 
-double TimingReport::gain_percent(const SlotTiming& timing) const {
-  return 100 * (slots.front().cycles_per_block[1] / timing.cycles_per_block[1] - 1);
+double TimingReport::gain_percent(const SlotTiming& timing, int band) const {
+  const auto index = static_cast<std::size_t>(band);
+  return 100 * (slots.front().cycles_per_block[index] / timing.cycles_per_block[index] - 1);
 }
 
 double TimingReport::gain_over_ping_pong(const SlotTiming& timing, int band) const {
@@ -74,16 +75,24 @@ double TimingReport::gain_over_ping_pong(const SlotTiming& timing, int band) con
 std::string TimingReport::text() const {
   std::string out = fmt::format(
       "simulated   head dim {}, {} rows, one SM of a B200 at {:.3f} GHz; best (low to high costs)\n"
-      "slots  replicas  cycles per KV block    GB/s per SM  TB/s on {} SMs  gain  QK inside "
-      "softmax\n",
+      "slots  replicas  cycles per KV block           GB/s per SM      TB/s on {} SMs           "
+      "gain, "
+      "%  QK inside softmax\n",
       head_dim, rows, kClockHz * 1e-9, kMultiprocessors);
   for (const SlotTiming& timing : slots) {
     const auto& cycles = timing.cycles_per_block;
+    const auto rate = [&](int band) { return bytes_per_second(timing, band); };
+    const auto chip = [&](int band) { return rate(band) * kMultiprocessors * 1e-12; };
+    const auto [least, most] =
+        std::minmax({gain_percent(timing, 0), gain_percent(timing, 1), gain_percent(timing, 2)});
     out += fmt::format(
-        "{:>5}  {:>8}  {:>5.0f} ({:.0f} to {:.0f})  {:>11.1f}  {:>14.2f}  {:>+3.0f}%  {:.0f}%\n",
-        timing.score_slots, timing.row_replicas, cycles[1], cycles[0], cycles[2],
-        bytes_per_second(timing, 1) * 1e-9, bytes_per_second(timing, 1) * kMultiprocessors * 1e-12,
-        gain_percent(timing), 100 * timing.overlap);
+        "{:>5}  {:>8}  {:>19}  {:>20}  {:>18}  {:>15}  {:>16.0f}%\n", timing.score_slots,
+        timing.row_replicas,
+        fmt::format("{:.0f} ({:.0f} to {:.0f})", cycles[1], cycles[0], cycles[2]),
+        fmt::format("{:.1f} ({:.1f} to {:.1f})", rate(1) * 1e-9, rate(2) * 1e-9, rate(0) * 1e-9),
+        fmt::format("{:.2f} ({:.2f} to {:.2f})", chip(1), chip(2), chip(0)),
+        fmt::format("{:+.0f} ({:+.0f} to {:+.0f})", gain_percent(timing, 1), least, most),
+        100 * timing.overlap);
   }
   return out;
 }

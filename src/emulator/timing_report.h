@@ -28,8 +28,8 @@ struct TimingReport {
   std::vector<SlotTiming> slots;  // 1, 2 and 3 slots, then 2 slots with the replicas that fit
   /// K and V bytes of a block over its cycles, for one SM at the clock of timing.h, bytes/s.
   double bytes_per_second(const SlotTiming& timing, int band) const;
-  /// 100 * (base / this - 1), best figures.
-  double gain_percent(const SlotTiming& timing) const;
+  /// 100 * (base / this - 1), at one set of costs.
+  double gain_percent(const SlotTiming& timing, int band = 1) const;
   /// The same over ping-pong: two slots, no replicas.
   double gain_over_ping_pong(const SlotTiming& timing, int band) const;
   std::string text() const;
