@@ -53,13 +53,17 @@ void run_once(Content& content, const RunName& name, const CheckSettings& settin
   if (result.cycles == 0 && name.mode == Mode::timed) result.cycles = run.cycles;
   if (run.report.has_error()) return;
   const std::string where =
-      fmt::format("\n            on {} content\n  replay: {}",
-                  content.growing ? "growing" : "random", replay_text(options));
+      fmt::format("\n            on {} content", content.growing ? "growing" : "random");
   if (!content.has_run && result.difference.empty()) {
     result.difference = decode.difference();
-    if (!result.difference.empty()) result.difference += where;
+    if (!result.difference.empty()) {
+      result.difference += fmt::format("{}\n  replay: {}", where, replay_text(options));
+    }
   }
-  if (!content.equals_first_run() && result.unequal.empty()) result.unequal = name.text() + where;
+  if (!content.equals_first_run() && result.unequal.empty()) {
+    // Two schedules differ, so no single one shows it.
+    result.unequal = fmt::format("{}{}\n  the same command repeats both", name.text(), where);
+  }
 }
 
 void judge(CheckResult& result) {
