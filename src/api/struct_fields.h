@@ -14,13 +14,12 @@ struct StructField {
   std::size_t begin, bytes;
 };
 
-/// Whether each field begins where the one before it ends, but for alignment.
+/// Whether each field begins where the one before it ends: none of the structs has padding.
 template <std::size_t kCount>
 consteval bool fills(const StructField (&fields)[kCount], std::size_t struct_bytes) {
   std::size_t end = 0;
   for (const StructField& field : fields) {
-    const std::size_t gap = field.begin - end;
-    if (gap != 0 && (gap != 4 || field.bytes % 8 != 0)) return false;
+    if (field.begin != end) return false;
     end = field.begin + field.bytes;
   }
   return end == struct_bytes;

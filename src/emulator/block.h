@@ -194,6 +194,7 @@ class Block {
   void maybe_complete(int barrier, const AccessRecord& by);
   int barrier_index(const void* address, const Op& op, const Warp& warp);
   void check_waiters(BarrierState& barrier, const AccessRecord& by);
+  bool phase_is_certain(const Warp& warp, const Op& call, int barrier);
   std::string edge_name(const BarrierState& barrier) const;
   bool role_arrives(const Edge& edge, Role role) const;
   int arrivals_of(const Warp& warp, uint32_t mask, const BarrierState& barrier) const;

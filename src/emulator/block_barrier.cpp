@@ -219,6 +219,32 @@ void Block::maybe_complete(int index, const AccessRecord& by) {
   barrier.waiters = 0;
 }
 
+/// H6 and H7: parity tells a waiter apart only the phases before and behind the one it waits for.
+bool Block::phase_is_certain(const Warp& warp, const Op& call, int index) {
+  const BarrierState& barrier = barriers_[static_cast<std::size_t>(index)];
+  const Phase phase = call.index;
+  const auto known =
+      static_cast<Phase>(warp.clock.k[static_cast<std::size_t>(phases_component(index))]);
+  const bool late = barrier.phase > phase + 1, unsure = phase >= 1 && known < phase;
+  if (!late && !unsure) return true;
+  const std::string completer =
+      barrier.phase > 0 ? fmt::format("\n{}", describe(barrier.completed_by, "ended by")) : "";
+  if (unsure) {
+    fault("H6", record_of(warp, call),
+          fmt::format("wait for phase {} of {} by a waiter that knows only {} phases to be "
+                      "complete: its parity also passes on phase {}{}",
+                      phase, barrier_name(barrier), known, phase - 2, completer),
+          Severity::error, edge_name(barrier));
+    return false;
+  }
+  fault("H7", record_of(warp, call),
+        fmt::format("wait for phase {} of {}, which has completed {} phases: the waiter was "
+                    "overtaken{}",
+                    phase, barrier_name(barrier), barrier.phase, completer),
+        Severity::error, edge_name(barrier));
+  return false;
+}
+
 double Block::wait(Warp& warp, const Group& group) {
   const Op& call = *group.first;
   const int index = barrier_index(call.barrier, call, warp);
@@ -235,30 +261,7 @@ double Block::wait(Warp& warp, const Group& group) {
           Severity::error, edge_name(barrier));
     return 0;
   }
-  const auto known =
-      static_cast<Phase>(warp.clock.k[static_cast<std::size_t>(phases_component(index))]);
-  // Findings come once; the words are made for them alone.
-  const bool late = barrier.phase > phase + 1, unsure = phase >= 1 && known < phase;
-  const std::string completer =
-      (late || unsure) && barrier.phase > 0
-          ? fmt::format("\n{}", describe(barrier.completed_by, "ended by"))
-          : "";
-  if (unsure) {
-    fault("H6", record_of(warp, call),
-          fmt::format("wait for phase {} of {} by a waiter that knows only {} phases to be "
-                      "complete: its parity also passes on phase {}{}",
-                      phase, barrier_name(barrier), known, phase - 2, completer),
-          Severity::error, edge_name(barrier));
-    return 0;
-  }
-  if (late) {
-    fault("H7", record_of(warp, call),
-          fmt::format("wait for phase {} of {}, which has completed {} phases: the waiter was "
-                      "overtaken{}",
-                      phase, barrier_name(barrier), barrier.phase, completer),
-          Severity::error, edge_name(barrier));
-    return 0;
-  }
+  if (!phase_is_certain(warp, call, index)) return 0;
   const bool passes = barrier.phase == phase + 1;
   const bool is_test = call.kind == OpKind::test;
   const bool refuses = passes && is_test && grid_.schedule().spurious_failure();

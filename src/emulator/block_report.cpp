@@ -117,12 +117,12 @@ std::string Block::describe(const AccessRecord& record, const char* verb, int ct
 
 void Block::fault(const char* check, const Warp* warp, const Op* call, const std::string& text,
                   Severity severity, const std::string& edge) {
-  std::string full = text;
   if (warp != nullptr && call != nullptr) {
-    full += fmt::format("\n{}", describe(record_of(*warp, *call), "at"));
+    fault(check, record_of(*warp, *call), text, severity, edge);
+    return;
   }
-  full += fmt::format("\n  replay: {}", replay_text(options_));
-  grid_.report().add({check, severity, edge, std::move(full)});
+  grid_.report().add(
+      {check, severity, edge, fmt::format("{}\n  replay: {}", text, replay_text(options_))});
   if (severity == Severity::error) grid_.stop();
 }
 

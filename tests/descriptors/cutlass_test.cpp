@@ -2,30 +2,16 @@
 // The same descriptors and swizzles by CUTLASS's encoders, run on the host: bit by bit against the
 // kernel's, and address by address against what the emulator decodes from the bits.
 // This shows agreement with CUTLASS, which runs on Blackwell; no Blackwell was asked.
-#include <cstddef>
-#include <cstdint>
-
-namespace {
-alignas(1024) unsigned char shared_memory[232448];  // stands for a block's shared memory
-}
-
-// CUTLASS turns pointers into shared addresses by this intrinsic, which exists in device code only.
-#define CUTE_CVTA_GENERIC_TO_SHARED_ACTIVATED 1
-static std::size_t __cvta_generic_to_shared(const void* pointer) {
-  return static_cast<std::size_t>(static_cast<const unsigned char*>(pointer) - shared_memory);
-}
+#include "descriptors/cutlass_host.h"
 
 #include <cute/tensor.hpp>
 // The order matters: the descriptors use what the tensor header declares.
 #include <cute/arch/mma_sm100_desc.hpp>
 #include <cute/atom/mma_traits_sm100.hpp>
 
-#include <gtest/gtest.h>
-
 #include <random>
 
 #include "descriptors/tabulated.h"
-#include "emulator/mma.h"
 #include "kernel/blackwell/shared.h"
 
 namespace deuce::test {
@@ -34,31 +20,15 @@ namespace {
 using blackwell::Config;
 using blackwell::TileDescriptors;
 using cute::UMMA::SmemDescriptor;
-using emulator::chunk_address;
 using emulator::decode_operand;
 using emulator::SharedOperand;
-
-/// Shared address of an element of one of CUTLASS's tensors.
-uint32_t address_of(const auto& element) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(&element));
-}
 
 /// One K step (16 elements) of an operand: same bits, and every 8 elements where the emulator
 /// looks.
 template <cute::UMMA::Major kMajor>
 void expect_same(const auto& step, uint64_t bits, int rows) {
   EXPECT_EQ(static_cast<uint64_t>(cute::UMMA::make_umma_desc<kMajor>(step)), bits);
-  const SharedOperand operand = decode_operand(bits);
-  ASSERT_EQ(operand.fault, nullptr);
-  constexpr bool kMnMajor = kMajor == cute::UMMA::Major::MN;
-  for (int row = 0; row < rows; ++row) {
-    for (int k = 0; k < 16; ++k) {
-      const auto contiguous = static_cast<uint32_t>(kMnMajor ? row : k);
-      const auto across = static_cast<uint32_t>(kMnMajor ? k : row);
-      const uint32_t chunk = chunk_address(operand, kMnMajor, across, contiguous / 8);
-      ASSERT_EQ(address_of(step(row, k)), chunk + contiguous % 8 * 2) << row << ", " << k;
-    }
-  }
+  expect_same_places(step, decode_operand(bits), kMajor == cute::UMMA::Major::MN, rows);
 }
 
 /// A [128 rows][dim] tile, contiguous along dim: Q, or K.

@@ -1,35 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descriptors of wgmma by CUTLASS's encoder, run on the host: bit by bit against the kernel's,
 // and address by address against what the emulator decodes from the bits.
-#include <cstddef>
-#include <cstdint>
-
-namespace {
-alignas(1024) unsigned char shared_memory[232448];  // stands for a block's shared memory
-}
-
-// CUTLASS turns pointers into shared addresses by this intrinsic, which exists in device code only.
-#define CUTE_CVTA_GENERIC_TO_SHARED_ACTIVATED 1
-static std::size_t __cvta_generic_to_shared(const void* pointer) {
-  return static_cast<std::size_t>(static_cast<const unsigned char*>(pointer) - shared_memory);
-}
+#include "descriptors/cutlass_host.h"
 
 #include <cute/tensor.hpp>
 // The order matters: the descriptors use what the tensor header declares.
 #include <cute/arch/mma_sm90_desc.hpp>
 #include <cute/atom/mma_traits_sm90_gmma.hpp>
 
-#include <gtest/gtest.h>
-
-#include "emulator/mma.h"
 #include "kernel/hopper/group_descriptors.h"
 
 namespace deuce::test {
 namespace {
 
-using emulator::chunk_address;
 using emulator::decode_wgmma_operand;
-using emulator::SharedOperand;
 using hopper::Config;
 
 /// What CUTLASS leaves zero where the hardware ignores it.
@@ -39,18 +23,7 @@ template <cute::GMMA::Major kMajor>
 void expect_same(const auto& step, uint64_t bits, int rows, uint64_t ignored) {
   const auto theirs = static_cast<uint64_t>(cute::SM90::GMMA::make_gmma_desc<kMajor>(step));
   EXPECT_EQ(theirs & ~ignored, bits & ~ignored);
-  const SharedOperand operand = decode_wgmma_operand(bits);
-  ASSERT_EQ(operand.fault, nullptr);
-  constexpr bool kMnMajor = kMajor == cute::GMMA::Major::MN;
-  for (int row = 0; row < rows; ++row) {
-    for (int k = 0; k < 16; ++k) {
-      const auto contiguous = static_cast<uint32_t>(kMnMajor ? row : k);
-      const auto across = static_cast<uint32_t>(kMnMajor ? k : row);
-      const uint32_t chunk = chunk_address(operand, kMnMajor, across, contiguous / 8);
-      ASSERT_EQ(__cvta_generic_to_shared(&step(row, k)), chunk + contiguous % 8 * 2)
-          << row << ", " << k;
-    }
-  }
+  expect_same_places(step, decode_wgmma_operand(bits), kMajor == cute::GMMA::Major::MN, rows);
 }
 
 template <class Element, int kDim>
