@@ -73,10 +73,11 @@ void judge(CheckResult& result) {
   }
   // An error ends the run early; what that left out says nothing.
   if (!idle.empty() && !result.report.has_error()) {
-    result.report.mark_incomplete(
-        fmt::format("not exercised: {} (no slot was used again, or nobody had to block); a longer "
-                    "problem or another cut does it (--kv-len, --batch, --num-splits, --blocks)",
-                    fmt::join(idle, ", ")));
+    result.report.mark_incomplete(fmt::format(
+        "not exercised: {} (no slot was used again, or nobody had to block); a longer "
+        "problem, another cut or more schedules do it (--kv-len, --batch, --num-splits, "
+        "--blocks, --schedules)",
+        fmt::join(idle, ", ")));
   }
   result.verdict = result.report.verdict();
   if (!result.difference.empty() || !result.unequal.empty()) result.verdict = Verdict::error;
