@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tracer of a GPU: each warp fills a slice of its own in device memory, by one lane and without
 // atomics or fences. Used by the traced kernels; the layout is that of trace/event.h.
-// A slice that is full only counts, or begins again (kKeepNewest). What a hung kernel did last can
-// be read from its slices while it hangs. Must hold: opened and closed by all lanes of every warp.
+// A slice that is full only counts, or begins again (Policy::keep_newest). What a hung kernel did
+// last can be read from its slices while it hangs. Must hold: opened and closed by all lanes of
+// every warp.
 #pragma once
 
 #include "gpu/ptx/trace.cuh"
@@ -20,7 +21,7 @@ class DeviceTracer {
                                           unsigned threads, unsigned block)
       : slice_(block * (threads / 32) + thread / 32) {
     const uint64_t first = uint64_t{slice_} * (buffer.capacity + 1);
-    const bool newest = buffer.policy == trace::kKeepNewest;
+    const bool newest = buffer.policy == trace::Policy::keep_newest;
     base_ = reinterpret_cast<uint64_t>(buffer.records + first);
     mask_ = newest ? buffer.capacity * 8 - 1 : ~0u;
     // Lanes that do not store find their slice full from the start.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "gpu/cuda_status.h"
 #include "gpu/device.h"
@@ -34,28 +35,25 @@ class DeviceMemory {
   void* data_ = nullptr;
 };
 
+/// A kernel without and with a tracer.
 struct Functions {
-  int shape;
-  cudaError_t (*prepare)();
-  cudaError_t (*prepare_traced)();
-  cudaError_t (*launch)(const Params&, const LaunchOptions&);
-  cudaError_t (*launch_traced)(const Params&, const LaunchOptions&, const trace::Buffer&);
+  int shape = 0;
+  cudaError_t (*prepare)() = nullptr;
+  cudaError_t (*launch)(const Params&, const LaunchOptions&) = nullptr;
+  TracedFunctions traced{};
 };
 
-template <int kShape>
-constexpr Functions functions() {
-  return {kShape, prepare_shape<kShape>, prepare_traced<kShape>, launch_shape<kShape>,
-          launch_traced<kShape>};
-}
-/// One row for each file kernels/hopper_trace_*.cu.
-constexpr Functions kTraced[]{functions<0>(), functions<3>()};
-
-const Functions* find(const Problem& problem) {
-  const int wanted = shape_of(problem);
-  for (const Functions& row : kTraced) {
-    if (row.shape == wanted) return &row;
+/// Of a row of kShapes, by its number at run time.
+Functions functions_of(int shape, trace::Level level) {
+  return
+      []<int... kIndex>(int wanted, trace::Level recorded, std::integer_sequence<int, kIndex...>) {
+    using Make = Functions (*)(trace::Level);
+    static constexpr Make kTable[]{[](trace::Level of) -> Functions {
+      return {kIndex, prepare_shape<kIndex>, launch_shape<kIndex>, traced_functions<kIndex>(of)};
+    }...};
+    return kTable[wanted](recorded);
   }
-  return nullptr;
+  (shape, level, std::make_integer_sequence<int, static_cast<int>(kShapes.size())>{});
 }
 
 /// Two events on one stream.
@@ -163,7 +161,7 @@ Status prepare(const Functions& kernel, const Problem& problem, const std::vecto
     }
   }
   if (status.ok()) status = cuda_status(kernel.prepare(), "cudaFuncSetAttribute");
-  if (status.ok()) status = cuda_status(kernel.prepare_traced(), "cudaFuncSetAttribute");
+  if (status.ok()) status = cuda_status(kernel.traced.prepare(), "cudaFuncSetAttribute");
   return status;
 }
 
@@ -179,7 +177,7 @@ Result<TracedRun> measure(const Functions& kernel, const std::vector<Params>& la
   TracedRun run;
   const Result<Times> traced = time_of(
       0, limits.hang_seconds, [&] { return capture.clear(); },
-      [&](int i) { return kernel.launch_traced(params(i), options, capture.buffer()); });
+      [&](int i) { return kernel.traced.launch(params(i), options, capture.buffer()); });
   if (!traced.ok()) return traced.status();
   run.hangs = traced.value().hangs;
   run.traced_seconds = traced.value().median;
@@ -206,7 +204,8 @@ Status check_limits(const TraceLimits& limits, int slices) {
     return invalid("records", "--records is {}: the slices of {} warps would pass 4 GB",
                    limits.capacity, slices);
   }
-  if (limits.policy == trace::kKeepNewest && (limits.capacity & (limits.capacity - 1)) != 0) {
+  if (limits.policy == trace::Policy::keep_newest &&
+      (limits.capacity & (limits.capacity - 1)) != 0) {
     return invalid("records", "--records is {}: to keep the newest it must be a power of two",
                    limits.capacity);
   }
@@ -221,24 +220,19 @@ Result<TracedRun> run_traced(const Problem& problem, const std::vector<Call>& ca
   for (const Call& call : calls) {
     if (Status bad = check_call(problem, call); !bad.ok()) return bad;
   }
-  const Functions* kernel = find(problem);
-  if (kernel == nullptr) {
-    return unsupported("backend",
-                       "this shape has no traced Hopper kernel: compiled are head_dim 64 and 128, "
-                       "bf16, 16 rows or fewer, not cut at fixed borders");
-  }
+  const Functions kernel = functions_of(shape_of(problem), limits.level);
   const Result<DeviceInfo> device = query_device(problem.device_id, "hopper", 9, 0);
   if (!device.ok()) return device.status();
-  const Config& config = kShapes[static_cast<std::size_t>(kernel->shape)];
+  const Config& config = kShapes[static_cast<std::size_t>(kernel.shape)];
   const int workers = std::max(device.value().multiprocessors - problem.sm_margin, 1);
   const int slices = workers * config.threads() / 32;
   if (Status bad = check_limits(limits, slices); !bad.ok()) return bad;
   LaunchMemory memory;
   std::vector<Params> launches;
   Status status = memory.allocate(workspace_parts(config, problem, workers), slices, limits);
-  if (status.ok()) status = prepare(*kernel, problem, calls, workers, memory, launches);
+  if (status.ok()) status = prepare(kernel, problem, calls, workers, memory, launches);
   if (!status.ok()) return status;
-  Result<TracedRun> run = measure(*kernel, launches, workers, limits, memory);
+  Result<TracedRun> run = measure(kernel, launches, workers, limits, memory);
   if (run.ok()) run.value().device = device.value().name;
   return run;
 }

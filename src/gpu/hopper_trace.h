@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traced launches of the Hopper kernel: the rows of kShapes that are also compiled with a tracer,
-// and one launch with its records. For tools, not for serving: it allocates and waits.
+// Traced launches of the Hopper kernel: every row of kShapes is also compiled with a tracer, once
+// for each level. For tools, not for serving: it allocates and waits.
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@ namespace deuce::hopper {
 struct TraceLimits {
   uint32_t capacity = 1 << 16;  // records that a warp keeps; it counts up to 2^29
   trace::Policy policy = trace::Policy::keep_first;
+  trace::Level level = trace::Level::edges;
   double hang_seconds = 0;  // a launch that takes longer hangs; 0 = wait for ever
 };
 
@@ -30,8 +31,8 @@ struct TracedRun {
 };
 
 /// `calls`: what the launches take in turn, one or more; their pointers are memory of the current
-/// device. UNSUPPORTED for a shape without a traced kernel, NO_DEVICE without a Hopper GPU. After a
-/// hang nothing of the device can be freed: freeing waits for the kernel.
+/// device. NO_DEVICE without a Hopper GPU. After a hang nothing of the device can be freed: freeing
+/// waits for the kernel.
 Result<TracedRun> run_traced(const Problem& problem, const std::vector<Call>& calls,
                              const TraceLimits& limits);
 

@@ -10,11 +10,11 @@
 
 namespace deuce::hopper {
 
-template <int kShape>
+template <int kShape, trace::Level kLevel>
 __global__ void __launch_bounds__(kShapes[kShape].threads(), 1)
     decode_traced(const __grid_constant__ Params params,
                   const __grid_constant__ trace::Buffer buffer) {
-  using Tracer = DeviceTracer<trace::Level::edges>;
+  using Tracer = DeviceTracer<kLevel>;
   constexpr Config kConfig = kShapes[kShape];
   const Tracer tracer(buffer, threadIdx.x, kConfig.threads(), blockIdx.x);
   const int warp = static_cast<int>(threadIdx.x / 32);
@@ -25,20 +25,29 @@ __global__ void __launch_bounds__(kShapes[kShape].threads(), 1)
   machine.tracer().close(buffer);
 }
 
-template <int kShape>
+template <int kShape, trace::Level kLevel>
 cudaError_t prepare_traced() {
-  return cudaFuncSetAttribute(decode_traced<kShape>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  return cudaFuncSetAttribute(decode_traced<kShape, kLevel>,
+                              cudaFuncAttributeMaxDynamicSharedMemorySize,
                               sizeof(SharedStorage<kShapes[kShape]>));
 }
 
-template <int kShape>
+template <int kShape, trace::Level kLevel>
 cudaError_t launch_traced(const Params& params, const LaunchOptions& options,
                           const trace::Buffer& buffer) {
   constexpr Config kConfig = kShapes[kShape];
-  decode_traced<kShape>
+  decode_traced<kShape, kLevel>
       <<<options.workers, kConfig.threads(), sizeof(SharedStorage<kConfig>), options.stream>>>(
           params, buffer);
   return cudaGetLastError();
+}
+
+template <int kShape>
+TracedFunctions traced_functions(trace::Level level) {
+  if (level == trace::Level::full) {
+    return {prepare_traced<kShape, trace::Level::full>, launch_traced<kShape, trace::Level::full>};
+  }
+  return {prepare_traced<kShape, trace::Level::edges>, launch_traced<kShape, trace::Level::edges>};
 }
 
 }  // namespace deuce::hopper

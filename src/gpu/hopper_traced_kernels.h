@@ -8,10 +8,16 @@
 
 namespace deuce::hopper {
 
+/// As prepare_shape and launch_shape, of the kernel with a tracer.
+struct TracedFunctions {
+  cudaError_t (*prepare)();
+  cudaError_t (*launch)(const Params& params, const LaunchOptions& options,
+                        const trace::Buffer& buffer);
+};
+
+/// Of a row of kShapes. Each level is a kernel of its own, so that a record that is not wanted
+/// costs nothing.
 template <int kShape>
-cudaError_t prepare_traced();
-template <int kShape>
-cudaError_t launch_traced(const Params& params, const LaunchOptions& options,
-                          const trace::Buffer& buffer);
+TracedFunctions traced_functions(trace::Level level);
 
 }  // namespace deuce::hopper

@@ -16,7 +16,7 @@ namespace {
 std::vector<Record> kept(const SliceHeader& header, std::vector<Record> records) {
   const bool full = header.wanted >= header.capacity;
   records.resize(full ? header.capacity : header.wanted);
-  if (!full || header.policy != kKeepNewest) return records;
+  if (!full || header.policy != Policy::keep_newest) return records;
   std::rotate(records.begin(), records.begin() + header.wanted % header.capacity, records.end());
   return records;
 }

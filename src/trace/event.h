@@ -210,8 +210,9 @@ struct Anchor {
   uint64_t ns;     // device timer
 };
 
-/// What is done when a slice is full.
-enum class Policy : uint8_t { keep_first };  // later records are counted, not stored
+/// What is done when a slice is full. `keep_first`: later records are counted, not stored.
+/// `keep_newest`: the oldest is overwritten, for hangs and long runs; capacity: a power of two.
+enum class Policy : uint8_t { keep_first, keep_newest };
 
 inline constexpr uint32_t kSliceMagic = 0x54637544;  // "DucT"
 inline constexpr uint16_t kFormatVersion = 1;

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a slice's header says beyond event.h: the policy that keeps the newest records, and what a
-// record costs the warp that writes it. Portable, for kernels and readers.
+// What a slice's header says in its padding: what a record costs the warp that writes it.
+// Portable, for kernels and readers.
 #pragma once
 
 #include "trace/event.h"
 
 namespace deuce::trace {
-
-/// A full slice overwrites its oldest record: for hangs and long runs. Capacity: a power of two.
-inline constexpr Policy kKeepNewest{1};
 
 /// Records written one behind the other by which a warp measures what one costs.
 inline constexpr uint32_t kSelfCostRecords = 16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From records to tracks and arrows; see timeline.h.
+// From slices to one time axis with arrows; see timeline.h.
 #include "trace/timeline.h"
 
 #include <fmt/format.h>
@@ -8,147 +8,10 @@
 #include <map>
 #include <tuple>
 
-#include "trace/slice_extra.h"
+#include "trace/track_reader.h"
 
 namespace deuce::trace {
 namespace {
-
-/// Phases of an edge's slot that a track has met, in order.
-using PhaseKey = std::pair<std::string_view, int>;
-
-/// The kernel keeps no phase of these: a hardware barrier, and arrivals made once a block.
-bool knows_parity(Event event) {
-  return event != Event::arrive_stats_ready && event != Event::correction_wait_stats &&
-         event != Event::arrive_stats_taken;
-}
-
-class TrackReader {
- public:
-  TrackReader(const Slice& slice, Track& track) : slice_(slice), track_(track) {}
-
-  Status read() {
-    for (const Record& record : slice_.records) {
-      advance(record);
-      ++number_;
-      Status status;
-      switch (kind_of(record.word)) {
-        case Kind::begin: open(record.word); break;
-        case Kind::end: status = close(record.word); break;
-        case Kind::instant: status = instant(record.word); break;
-        case Kind::value:
-          track_.samples.push_back({event_of(record.word), clock_, value_of(record.word)});
-      }
-      if (!status.ok()) return status;
-    }
-    for (const std::size_t index : stack_) {
-      track_.ranges[index].end = last_;
-      track_.ranges[index].cut = true;
-      track_.ranges[index].records += number_;
-    }
-    sort();
-    return phases();
-  }
-
- private:
-  // Units of the emulator write ranges when they know them, so a clock may also step back.
-  void advance(const Record& record) {
-    if (!started_) {
-      clock_ = static_cast<double>(record.clock);
-      started_ = true;
-    } else {
-      clock_ += static_cast<int32_t>(record.clock - before_);
-    }
-    before_ = record.clock;
-    last_ = std::max(last_, clock_);
-  }
-
-  int unwrap_block(uint32_t word) {
-    constexpr int kModulus = 1 << kBlockBits;
-    int step = (block_of(word) - block_) % kModulus;
-    if (step >= kModulus / 2) step -= kModulus;
-    if (step < -kModulus / 2) step += kModulus;
-    return block_ += step;
-  }
-
-  void open(uint32_t word) {
-    stack_.push_back(track_.ranges.size());
-    track_.ranges.push_back({event_of(word), slot_of(word), unwrap_block(word),
-                             static_cast<int32_t>(parity_of(word)), clock_, clock_});
-    track_.ranges.back().records = -number_;
-  }
-
-  Status close(uint32_t word) {
-    const Event event = event_of(word);
-    if (stack_.empty() && lost_its_begin()) return {};  // so is the begin of this range
-    if (stack_.empty() || track_.ranges[stack_.back()].event != event) {
-      return invalid("trace", "{}: {} ends, which is not the innermost open range", track_.name,
-                     info(event).name);
-    }
-    track_.ranges[stack_.back()].end = clock_;
-    track_.ranges[stack_.back()].records += number_;
-    stack_.pop_back();
-    return {};
-  }
-
-  bool lost_its_begin() const {
-    return slice_.header.policy == kKeepNewest && slice_.dropped() > 0;
-  }
-
-  Status instant(uint32_t word) {
-    track_.instants.push_back({event_of(word), slot_of(word), unwrap_block(word),
-                               static_cast<int32_t>(parity_of(word)), clock_});
-    return {};
-  }
-
-  void sort() {
-    std::stable_sort(track_.ranges.begin(), track_.ranges.end(),
-                     [](const Range& a, const Range& b) { return a.begin < b.begin; });
-    std::stable_sort(track_.instants.begin(), track_.instants.end(),
-                     [](const Instant& a, const Instant& b) { return a.at < b.at; });
-  }
-
-  /// Records hold a parity; the phase is how often the track has met this slot of the edge. A first
-  /// wait with parity 1 is that of a producer, for the phase before the first.
-  template <class Item>
-  Status count(Item& item, std::map<PhaseKey, int32_t>& next) {
-    const EventInfo& row = info(item.event);
-    const bool waits = row.flow == Flow::wait;
-    const int32_t parity = item.phase;
-    // Where the first phases are lost, counting begins at the parity that comes first.
-    const int32_t first = waits && parity == 1 ? -1 : lost_its_begin() ? parity : 0;
-    const auto [found, fresh] = next.try_emplace({row.edge, item.slot}, first);
-    item.phase = found->second++;
-    if (!knows_parity(item.event) || (item.phase & 1) == parity) return {};
-    return invalid("trace", "{}: {} of slot {}, phase {}, was recorded with parity {}", track_.name,
-                   row.name, item.slot, item.phase, parity);
-  }
-
-  Status phases() {
-    std::map<PhaseKey, int32_t> waits, bytes, arrivals;
-    for (Range& range : track_.ranges) {
-      const Flow flow = info(range.event).flow;
-      Status status;
-      if (flow == Flow::wait) status = count(range, waits);
-      if (flow == Flow::bytes) status = count(range, bytes);
-      if (!status.ok()) return status;
-    }
-    for (Instant& instant : track_.instants) {
-      if (info(instant.event).edge.empty()) continue;
-      const Status status = count(instant, arrivals);
-      if (!status.ok()) return status;
-    }
-    return {};
-  }
-
-  const Slice& slice_;
-  Track& track_;
-  std::vector<std::size_t> stack_;
-  bool started_ = false;
-  int number_ = 0;  // of the record at hand, from 1
-  uint32_t before_ = 0;
-  double clock_ = 0, last_ = 0;
-  int block_ = 0;
-};
 
 std::string track_name(const Track& track, int number) {
   switch (track.agent) {
@@ -280,7 +143,7 @@ Result<Timeline> make_timeline(const TraceFile& trace) {
     track.unit = header.unit;
     track.dropped = slice.dropped();
     track.name = track_name(track, numbers[{header.cta, header.agent, header.role}]);
-    const Status status = TrackReader(slice, track).read();
+    const Status status = read_track(slice, track);
     if (!status.ok()) return status;
     track.name = track_name(track, numbers[{header.cta, header.agent, header.role}]++);
     if (!slice.records.empty()) {

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "trace/slice_extra.h"
-
 namespace deuce::trace {
 namespace {
 
@@ -28,6 +26,7 @@ nlohmann::json to_json(const Facts& facts) {
           {"score_slots", facts.score_slots},
           {"row_replicas", facts.row_replicas},
           {"kv_block", facts.kv_block},
+          {"element_bytes", facts.element_bytes},
           {"seed", facts.seed},
           {"costs", facts.costs},
           {"cycles", facts.cycles},
@@ -50,6 +49,7 @@ Facts from_json(const nlohmann::json& json) {
   facts.score_slots = json.at("score_slots");
   facts.row_replicas = json.at("row_replicas");
   facts.kv_block = json.at("kv_block");
+  facts.element_bytes = json.value("element_bytes", 2);  // older files have 16-bit caches alone
   facts.seed = json.at("seed");
   facts.costs = json.at("costs");
   facts.cycles = json.at("cycles");
@@ -77,7 +77,7 @@ Status damaged(const std::string& name, const char* what) {
 
 bool known(const SliceHeader& header) {
   return header.magic == kSliceMagic && header.version == kFormatVersion &&
-         header.agent <= Agent::memory_queue && header.policy <= kKeepNewest;
+         header.agent <= Agent::memory_queue && header.policy <= Policy::keep_newest;
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ struct Facts {
   double clock_hz = 0;
   Level level = Level::edges;
   int head_dim = 0, rows = 0, score_slots = 0, row_replicas = 1;
-  int kv_block = 128;  // keys of a KV block
+  int kv_block = 128;     // keys of a KV block
+  int element_bytes = 2;  // of K and V
   uint64_t seed = 0;
   std::string costs;           // simulated: column of the timing model
   double cycles = 0;           // of the traced run

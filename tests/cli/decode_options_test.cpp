@@ -25,9 +25,7 @@ CaseSpec spec_after(const std::string& line, std::string* refused = nullptr) {
     if (refused != nullptr) *refused = error.what();
     return {};
   }
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->count() > 0) options.given.push_back(option->get_name());
-  }
+  note_given(app, options);
   const Result<CaseSpec> spec = spec_of(options);
   if (!spec.ok() && refused != nullptr) *refused = spec.status().sentence();
   EXPECT_TRUE(spec.ok() || refused != nullptr) << line << ": " << spec.status().sentence();
@@ -88,6 +86,23 @@ TEST(DecodeOptions, OneLengthStandsForTenRequestsDownToNone) {
   EXPECT_EQ(spec.kv_len.size(), 10U);
   EXPECT_EQ(*std::ranges::max_element(spec.kv_len), 2000);
   EXPECT_EQ(*std::ranges::min_element(spec.kv_len), 0);
+}
+
+// As `deuce trace` has them: a default problem of its own, said by the help.
+TEST(DecodeOptions, DefaultsOfACommandStandInItsHelp) {
+  CLI::App app;
+  DecodeOptions options;
+  options.kv_len = {2048};
+  options.batch = 1;
+  add_decode_options(app, options);
+  const std::string help = app.help();
+  EXPECT_NE(help.find("--batch requests; default 2048"), std::string::npos) << help;
+  EXPECT_NE(help.find("ten of it and less; default 1"), std::string::npos) << help;
+  app.parse("--kv-len 70,9");
+  note_given(app, options);
+  EXPECT_EQ(spec_of(options).value().kv_len, (std::vector{70, 9}));
+  options.kv_len = {30};
+  EXPECT_EQ(spec_of(options).value().kv_len, std::vector{30});
 }
 
 TEST(DecodeOptions, WhatTheApiWouldRefuseIsRefused) {

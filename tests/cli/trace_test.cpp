@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `deuce trace` does about a run that stands still, and about what it cannot record.
+// `deuce trace`: every kernel on the problems of `deuce check`, a run that stands still, and what
+// cannot be recorded.
 #include <gtest/gtest.h>
 
-#include "record_trace.h"
+#include "cli/tool.h"
+#include "cli/traced_case.h"
 #include "support/drops_arrivals.h"
 
 namespace deuce::cli {
@@ -15,7 +17,7 @@ TEST(TraceTool, ADeadlockOfTheEmulatorIsReportedInTheWordsOfTheTimeline) {
   settings.spec.score_slots = settings.spec.row_replicas = 0;
   settings.spec.kv_len = {64 * 40};
   settings.filter = &filter;
-  const Result<trace::TraceFile> file = trace_on_emulator(settings, "hopper");
+  const Result<Recorded> file = trace_on_emulator(settings);
   ASSERT_FALSE(file.ok());
   const std::string text = file.status().sentence();
   for (const char* words : {"no warp can run and nothing is pending",
@@ -36,6 +38,91 @@ TEST(TraceTool, AColdCacheThatWouldStayInTheL2IsRefused) {
     ASSERT_TRUE(copies.ok()) << copies.status().sentence();
     EXPECT_GE(copies.value() * bytes, std::size_t{64} << 20);
     EXPECT_LE(copies.value(), 64U);
+  }
+}
+
+// The reader counts phases, so a wait that a kernel does not record, or records twice, is refused.
+TEST(TraceTool, EveryHopperKernelLeavesATimelineOfBothLevels) {
+  for (const hopper::Config& shape : hopper::kShapes) {
+    if (shape.element == hopper::Element::half) continue;  // the same code as bf16
+    TraceSettings settings = traced_case(shape);
+    for (const trace::Level level : {trace::Level::edges, trace::Level::full}) {
+      if (shape.fixed_borders && level == trace::Level::edges) continue;
+      settings.level = level;
+      ASSERT_TRUE(check_traced(settings).ok()) << check_traced(settings).sentence();
+      const Result<Recorded> run = trace_on_emulator(settings);
+      ASSERT_TRUE(run.ok()) << run.status().sentence();
+      const std::string& name = run.value().kernel->name;
+      EXPECT_EQ(run.value().file.facts.score_slots, shape.score_slots) << name;
+      const Result<trace::Timeline> timeline = trace::make_timeline(run.value().file);
+      ASSERT_TRUE(timeline.ok()) << name << ": " << timeline.status().sentence();
+      const int softmax = ranges_of(timeline.value(), trace::Event::sm_compute);
+      const int exponentials = ranges_of(timeline.value(), trace::Event::sm_exp);
+      EXPECT_GE(softmax, 3370 / 64) << name;
+      const bool full = level == trace::Level::full;
+      EXPECT_GE(exponentials, full ? softmax : 0) << name;
+      EXPECT_EQ(exponentials > 0, full) << name;
+    }
+  }
+}
+
+TEST(TraceTool, TakesTheProblemsOfCheck) {
+  const Folder folder;
+  for (const char* problem :
+       {"--kv-len 700,0,1300 --q-len 2,1,3 --no-causal --sink --softcap 20",
+        "--kv-len 900 --batch 3 --kv-heads 2 --window-left 99 --q-len 2 --page-size 24",
+        "--kv-len 900,400 --kv-start 70 --split-kv-len 256 --type f16", "--kv-len 500 --batch 0",
+        "--kernel hopper --type e4m3 --kv-len 700,300 --num-splits 3 --sink --window-left 200",
+        "--kernel hopper --rows 40 --kv-len 700,300 --q-len 2 --type f16 --level full",
+        "--row-replicas 0 --rows 4"}) {
+    const std::string line = fmt::format("trace --blocks 2 --write summary --out t {}", problem);
+    const ToolOutput run = folder.run(line);
+    EXPECT_EQ(run.exit_code, 0) << line << "\n" << run.err;
+  }
+  const ToolOutput mixed = folder.run("trace --batch 0 --kv-len 500 --write summary");
+  EXPECT_NE(mixed.out.find("10 requests of 0 to 500 keys"), std::string::npos) << mixed.out;
+  const ToolOutput one = folder.run("trace --write summary");
+  EXPECT_NE(one.out.find("1 request of 2048 keys"), std::string::npos) << one.out;
+}
+
+TEST(TraceTool, BaseAndPingPongOfHopperAreCompared) {
+  const Folder folder;
+  const ToolOutput run =
+      folder.run("trace --kernel hopper --rows 64 --head-dim 128 --compare base,pingpong --out t");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("ping-pong against base (simulated)"), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("overlap"), std::string::npos) << run.out;  // nothing shows when QK ran
+  for (const char* name : {"base.deucetrace", "ping-pong.deucetrace", "edges.svg"}) {
+    EXPECT_FALSE(file_text(folder.file(std::string("t/") + name)).empty()) << name;
+  }
+}
+
+TEST(TraceTool, WhatARunDoesNotTakeIsRefusedByNameBeforeItRuns) {
+  const struct {
+    const char *line, *words;
+  } cases[] = {
+      {"--backend hopper --kernel blackwell", "--backend hopper runs the hopper kernel"},
+      {"--backend hopper --blocks 2", "--blocks: of the emulator"},
+      {"--backend hopper --costs low", "--costs: of the emulator"},
+      {"--backend hopper --row-replicas 2", "row_replicas is 2: hopper has none"},
+      {"--backend hopper --compare base,pingpong", "score_slots is 2: hopper takes"},
+      {"--kernel hopper --compare base,pingpong", "score_slots is 2: hopper takes"},
+      {"--kernel hopper --rows 64 --score-slots 3", "score_slots is 3: hopper takes"},
+      {"--kernel hopper --write residency", "--write residency: hopper has no score slots"},
+      {"--type e4m3", "e4m3"},
+      {"--compare base,pingpong --score-slots 2", "exclude each other"},
+      {"--kv-len 1,2 --batch 3", "3 requests, and --kv-len names 2"},
+      {"--cold", "the emulator has no L2"},
+      {"--keep newest", "of --backend hopper"},
+      {"--hang-timeout 2", "of --backend hopper"},
+      {"--subtract-self-cost", "records cost the emulator no virtual time"},
+  };
+  const Folder folder;
+  for (const auto& refused : cases) {
+    const ToolOutput run = folder.run(std::string("trace --out t ") + refused.line);
+    EXPECT_NE(run.exit_code, 0) << refused.line;
+    EXPECT_NE(run.err.find(refused.words), std::string::npos) << refused.line << "\n" << run.err;
+    EXPECT_FALSE(std::filesystem::exists(folder.file("t"))) << refused.line;
   }
 }
 

@@ -50,7 +50,7 @@ TEST_P(HopperHang, IsReportedWhileItLastsAndThenEnds) {
   DEUCE_NEEDS_HOPPER();
   constexpr uint32_t kCapacity = 64;
   // Far more records than a slice holds, where it keeps the newest.
-  const int rounds = GetParam() == trace::kKeepNewest ? 1000 : 10;
+  const int rounds = GetParam() == trace::Policy::keep_newest ? 1000 : 10;
   trace::TraceCapture capture;
   ASSERT_TRUE(capture.allocate(kHungCtas * kHungWarps, kCapacity, GetParam()).ok());
   Release release;
@@ -93,9 +93,10 @@ TEST_P(HopperHang, IsReportedWhileItLastsAndThenEnds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, HopperHang,
-                         testing::Values(trace::Policy::keep_first, trace::kKeepNewest),
+                         testing::Values(trace::Policy::keep_first, trace::Policy::keep_newest),
                          [](const auto& policy) {
-                           return policy.param == trace::kKeepNewest ? "keep_newest" : "keep_first";
+                           return policy.param == trace::Policy::keep_newest ? "keep_newest"
+                                                                             : "keep_first";
                          });
 
 }  // namespace

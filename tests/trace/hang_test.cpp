@@ -86,7 +86,7 @@ TEST(KeepNewest, ATimelineBeginsWhereTheOldestRecordsWereLost) {
   SliceHeader& header = file.slices[0].header;
   header.capacity = 6;
   header.wanted = 100;
-  header.policy = kKeepNewest;
+  header.policy = Policy::keep_newest;
   const Result<Timeline> timeline = make_timeline(file);
   ASSERT_TRUE(timeline.ok()) << timeline.status().sentence();
   ASSERT_EQ(timeline.value().tracks[0].ranges.size(), 2U);

@@ -255,9 +255,7 @@ void add_check(CLI::App& app, Action& action) {
   command.add_flag("--timing", options->timing, "instead, simulated cycles of a KV block or tile");
   command.footer(kExplanation);
   command.callback([options, &command, &action] {
-    for (const CLI::Option* option : command.get_options()) {
-      if (option->count() > 0) options->given.push_back(option->get_name());
-    }
+    note_given(command, *options);
     action = [options] { return check(*options); };
   });
 }

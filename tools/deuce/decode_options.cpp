@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kMostKeys = 1 << 20, kMostTokens = 1 << 10;
 
 void list_option(CLI::App& app, const char* name, std::vector<int64_t>& target, int64_t highest,
-                 const char* help) {
+                 const std::string& help) {
   text_option(app, name, "N,..", help, [&target, highest](const std::string& text) {
     Result<std::vector<int64_t>> read = parse_axis(text, 0, highest);
     if (read.ok()) target = std::move(read.value());
@@ -37,6 +37,9 @@ Status set_softcap(emulator::CaseSpec& spec, const std::string& text) {
 }
 
 void add_shape_options(CLI::App& app, DecodeOptions& o) {
+  const auto default_of = [](const char* text, const auto& value) {
+    return fmt::format("{}; default {}", text, value);
+  };
   app.add_option("--kernel", o.kernel, "blackwell or hopper; default blackwell")
       ->check(CLI::IsMember({"blackwell", "hopper"}))
       ->type_name("NAME");
@@ -45,12 +48,14 @@ void add_shape_options(CLI::App& app, DecodeOptions& o) {
       ->check(CLI::IsMember({"bf16", "f16", "e4m3"}))
       ->type_name("TYPE");
   integer_option(app, "--score-slots", o.spec.score_slots, 1,
-                 "S tiles in flight, 1 to 3; default 2", 3);
-  integer_option(app, "--row-replicas", o.spec.row_replicas, 0,
-                 "copies of the rows, 1, 2 or 4; default 0 = as a plan chooses", 4);
+                 "S tiles in flight, 1 to 3; default 2, of hopper 1", 3);
+  integer_option(
+      app, "--row-replicas", o.spec.row_replicas, 0,
+      default_of("copies of the rows, 1, 2 or 4, 0 = as a plan chooses", o.spec.row_replicas), 4);
   list_option(app, "--kv-len", o.kv_len, kMostKeys,
-              "keys of each request; one N stands for ten of it and less; default 1000");
-  integer_option(app, "--batch", o.batch, 1, "that many requests of one --kv-len instead", 1 << 12);
+              default_of("keys of each request; one N is that of --batch requests", o.kv_len[0]));
+  integer_option(app, "--batch", o.batch, 0,
+                 default_of("requests of one --kv-len, 0 = ten of it and less", o.batch), 1 << 12);
   integer_option(app, "--rows", o.spec.group, 1, "query heads of a KV head; default 16", 128);
   integer_option(app, "--kv-heads", o.spec.kv_heads, 1, "default 1", 1 << 10);
   list_option(app, "--q-len", o.q_len, kMostTokens,
@@ -90,7 +95,7 @@ std::vector<Int> repeated(const std::vector<int64_t>& values, std::size_t count)
 
 Status set_lengths(const DecodeOptions& o, emulator::CaseSpec& spec) {
   const std::size_t lengths = o.kv_len.size();
-  if (lengths > 1 && o.batch > 0 && static_cast<std::size_t>(o.batch) != lengths) {
+  if (lengths > 1 && o.has("--batch") && static_cast<std::size_t>(o.batch) != lengths) {
     return invalid("batch", "--batch: {} requests, and --kv-len names {}", o.batch, lengths);
   }
   if (lengths == 1 && o.batch == 0) {
@@ -120,6 +125,12 @@ bool DecodeOptions::has(std::string_view name) const {
   return std::find(given.begin(), given.end(), name) != given.end();
 }
 
+void note_given(const CLI::App& app, DecodeOptions& target) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() > 0) target.given.push_back(option->get_name());
+  }
+}
+
 void add_decode_options(CLI::App& app, DecodeOptions& target) {
   app.option_defaults()->group("The problem");
   add_shape_options(app, target);
@@ -138,6 +149,7 @@ Result<emulator::CaseSpec> spec_of(const DecodeOptions& options) {
   if (options.on_hopper()) {
     spec.kernel = Backend::hopper;
     if (!options.has("--score-slots")) spec.score_slots = 0;
+    if (!options.has("--row-replicas")) spec.row_replicas = 0;
   }
   if (Status bad = set_lengths(options, spec); !bad.ok()) return bad;
   spec.causal = spec.q_len > 1 && !options.no_causal;
@@ -164,6 +176,7 @@ std::string problem_text(const emulator::CaseSpec& spec) {
   if (spec.sink) text += ", sinks";
   if (spec.num_splits > 0) text += fmt::format(", {} splits", spec.num_splits);
   if (spec.split_kv_len > 0) text += fmt::format(", splits of {} keys", spec.split_kv_len);
+  if (spec.growing) text += ", growing scores";
   return text;
 }
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records traces on the emulator; see record_trace.h.
+// Records traces on the emulator and on a GPU; see record_trace.h.
 #include "record_trace.h"
 
 #include <algorithm>
 #include <map>
 #include <vector>
 
+#include "decode_options.h"
 #include "emulator/blackwell.h"
 #include "emulator/decode_kernel.h"
+#include "emulator/hopper.h"
 #include "emulator/memory_ranges.h"
-#include "kernel/hopper/config.h"
+#include "plan/hopper_shapes.h"
 #include "trace/hang_report.h"
 #ifdef DEUCE_HAS_HOPPER
 #include <cstdio>
@@ -23,46 +25,73 @@
 namespace deuce::cli {
 namespace {
 
-emulator::RunResult run_once(const TraceSettings& settings, trace::Recorder* recorder) {
-  emulator::DecodeCase decode(settings.spec);
-  const auto kernel = emulator::make_decode_kernel(decode.problem(), settings.blocks);
-  std::vector<std::byte> workspace(kernel->workspace().bytes);
+emulator::RunResult run_once(const TraceSettings& settings, const emulator::DecodeKernel& kernel,
+                             const Call& call, trace::Recorder* recorder) {
+  std::vector<std::byte> workspace(kernel.workspace().bytes);
   emulator::Options options;
   options.recorder = recorder;
   options.filter = settings.filter;
   options.band = settings.costs == "low"    ? emulator::Band::low
                  : settings.costs == "high" ? emulator::Band::high
                                             : emulator::Band::best;
-  return kernel->run(decode.call(), workspace.data(), options);
+  return kernel.run(call, workspace.data(), options);
 }
 
-/// What the kernel, or this build of it, does not take.
-Status refuse(const emulator::CaseSpec& spec) {
-  Status bad = emulator::check_kernel(emulator::DecodeCase(spec).problem());
-  if (!bad.ok() || spec.kernel == Backend::hopper) return bad;
-  return emulator::check_compiled({.head_dim = spec.head_dim,
-                                   .score_slots = spec.score_slots,
-                                   .bf16 = spec.bf16,
-                                   .row_replicas = spec.row_replicas});
-}
-
-std::string problem_text(const TraceSettings& settings) {
+std::string text_of(const TraceSettings& settings, int row_replicas) {
   const emulator::CaseSpec& spec = settings.spec;
-  std::string text = fmt::format("head dim {}, {}, {} request{} of {} keys, {} rows", spec.head_dim,
+  std::string text = fmt::format("head dim {}, {}, {}", spec.head_dim,
                                  spec.e4m3   ? "e4m3"
                                  : spec.bf16 ? "bf16"
                                              : "f16",
-                                 spec.kv_len.size(), spec.kv_len.size() == 1 ? "" : "s",
-                                 spec.kv_len.front(), spec.group * spec.q_len);
-  if (spec.kv_heads > 1) text += fmt::format(", {} KV heads", spec.kv_heads);
-  if (spec.page_size > 0) text += fmt::format(", pages of {}", spec.page_size);
-  if (spec.row_replicas > 1) text += fmt::format(", {} row replicas", spec.row_replicas);
-  if (spec.growing) text += ", growing scores";
+                                 problem_text(spec));
+  if (row_replicas > 1) text += fmt::format(", {} row replicas", row_replicas);
   if (settings.cold) text += ", cold cache";
   return text;
 }
 
+/// Facts of a run that do not depend on where it runs.
+trace::Facts facts_of(const TraceSettings& settings, const Problem& problem) {
+  const emulator::CaseSpec& spec = settings.spec;
+  trace::Facts facts;
+  facts.label = settings.label;
+  facts.level = settings.level;
+  facts.head_dim = spec.head_dim;
+  facts.rows = spec.group * spec.q_len;
+  facts.element_bytes = spec.e4m3 ? 1 : 2;
+  facts.seed = spec.seed;
+  if (spec.kernel == Backend::hopper) {
+    facts.kernel = "hopper";
+    facts.kv_block = hopper::kTileTokens;
+    facts.score_slots =
+        hopper::kShapes[static_cast<std::size_t>(hopper::shape_of(problem))].score_slots;
+  } else {
+    const BlackwellPlan plan = plan_blackwell(problem, settings.blocks);
+    facts.kernel = "blackwell";
+    facts.score_slots = plan.score_slots;
+    facts.row_replicas = plan.row_replicas;
+  }
+  facts.problem = text_of(settings, facts.row_replicas);
+  return facts;
+}
+
 }  // namespace
+
+// A case of the same shape in which each request has one key: only the kernel is asked for.
+Status check_traced(const TraceSettings& settings) {
+  emulator::CaseSpec spec = settings.spec;
+  std::fill(spec.kv_len.begin(), spec.kv_len.end(), 1);
+  const emulator::DecodeCase decode(spec);
+  Status bad = emulator::check_kernel(decode.problem());
+  if (!bad.ok()) return bad;
+  if (spec.kernel == Backend::hopper) return hopper::check_call(decode.problem(), decode.call());
+  bad = check_blackwell_call(decode.problem(), decode.call());
+  if (!bad.ok()) return bad;
+  const BlackwellPlan plan = plan_blackwell(decode.problem(), settings.blocks);
+  return emulator::check_compiled({.head_dim = spec.head_dim,
+                                   .score_slots = plan.score_slots,
+                                   .bf16 = spec.bf16,
+                                   .row_replicas = plan.row_replicas});
+}
 
 // Four times the L2 of an H200 and more passes through before a cache is read again; no more
 // copies than launches could use.
@@ -156,11 +185,8 @@ Result<std::vector<Call>> place_calls(const emulator::DecodeCase& decode, bool c
 
 }  // namespace
 
-Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings) {
-  emulator::CaseSpec spec = settings.spec;
-  spec.score_slots = 0;
-  spec.row_replicas = 0;
-  emulator::DecodeCase decode(spec);
+Result<Recorded> trace_on_hopper(const TraceSettings& settings) {
+  emulator::DecodeCase decode(settings.spec);
   decode.problem().backend = Backend::hopper;
   const Result<std::unique_ptr<Device>> device = open_device(Backend::hopper);
   if (!device.ok()) return device.status();
@@ -171,72 +197,53 @@ Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings) {
   Result<hopper::TracedRun> run = hopper::run_traced(
       decode.problem(), calls.value(),
       {.capacity = settings.capacity,
-       .policy = settings.keeps_newest ? trace::kKeepNewest : trace::Policy::keep_first,
+       .policy = settings.keeps_newest ? trace::Policy::keep_newest : trace::Policy::keep_first,
+       .level = settings.level,
        .hang_seconds = settings.hang_seconds});
   if (!run.ok()) return run.status();
   hopper::TracedRun& result = run.value();
   if (result.hangs) end_hung(settings.hang_seconds, result);
-  trace::TraceFile file;
-  file.facts = {.label = "hopper",
-                .kernel = "hopper",
-                .problem = problem_text(settings),
-                .chip = result.device,
-                .simulated = false,
-                .clock_hz = result.clock_hz,
-                .level = trace::Level::edges,
-                .head_dim = spec.head_dim,
-                .rows = spec.group * spec.q_len,
-                .score_slots = 1,
-                .kv_block = hopper::kTileTokens,
-                .seed = spec.seed,
-                .costs = {},
-                .cycles = result.traced_seconds * result.clock_hz,
-                .untraced_cycles = result.untraced_seconds * result.clock_hz,
-                .self_cost = result.record_cycles};
-  file.slices = std::move(result.slices);
-  return file;
+  Recorded recorded;
+  recorded.kernel = &emulator::hopper_spec(hopper::shape_of(decode.problem()));
+  trace::Facts& facts = recorded.file.facts = facts_of(settings, decode.problem());
+  facts.chip = result.device;
+  facts.simulated = false;
+  facts.clock_hz = result.clock_hz;
+  facts.cycles = result.traced_seconds * result.clock_hz;
+  facts.untraced_cycles = result.untraced_seconds * result.clock_hz;
+  facts.self_cost = result.record_cycles;
+  recorded.file.slices = std::move(result.slices);
+  return recorded;
 }
 #else
-Result<trace::TraceFile> trace_on_hopper(const TraceSettings&) {
+Result<Recorded> trace_on_hopper(const TraceSettings&) {
   return Status(DEUCE_NO_DEVICE, "backend", "backend hopper: this build has no GPU kernels");
 }
 #endif
 
-Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings,
-                                           const std::string& label) {
-  const emulator::CaseSpec& spec = settings.spec;
-  const Status refusal = refuse(spec);
-  if (!refusal.ok()) return refusal;
+Result<Recorded> trace_on_emulator(const TraceSettings& settings) {
+  emulator::DecodeCase decode(settings.spec);
+  const auto kernel = emulator::make_decode_kernel(decode.problem(), settings.blocks);
   trace::Recorder recorder(settings.level, settings.capacity);
-  const emulator::RunResult traced = run_once(settings, &recorder);
-  const emulator::RunResult plain = run_once(settings, nullptr);
+  const emulator::RunResult traced = run_once(settings, *kernel, decode.call(), &recorder);
+  const emulator::RunResult plain = run_once(settings, *kernel, decode.call(), nullptr);
   if (traced.report.has_error()) {
     return Status{DEUCE_HAZARD, "", traced.report.text() + trace::hang_report(recorder.take())};
   }
   if (plain.report.has_error()) return Status{DEUCE_HAZARD, "", plain.report.text()};
-  const bool on_hopper = spec.kernel == Backend::hopper;
-  const emulator::ChipFacts chip =
-      emulator::facts_of(on_hopper ? emulator::Chip::h200 : emulator::Chip::b200);
-  trace::TraceFile file;
-  file.facts = {.label = label,
-                .kernel = on_hopper ? "hopper" : "blackwell",
-                .problem = problem_text(settings) + fmt::format(", {} CTA{}", settings.blocks,
-                                                                settings.blocks == 1 ? "" : "s"),
-                .chip = fmt::format("{} (model)", chip.name),
-                .simulated = true,
-                .clock_hz = chip.clock_hz,
-                .level = settings.level,
-                .head_dim = spec.head_dim,
-                .rows = spec.group * spec.q_len,
-                .score_slots = on_hopper ? 1 : spec.score_slots,
-                .row_replicas = on_hopper ? 1 : spec.row_replicas,
-                .kv_block = on_hopper ? hopper::kTileTokens : 128,
-                .seed = spec.seed,
-                .costs = settings.costs,
-                .cycles = traced.cycles,
-                .untraced_cycles = plain.cycles};
-  file.slices = recorder.take();
-  return file;
+  const emulator::ChipFacts chip = emulator::facts_of(
+      settings.spec.kernel == Backend::hopper ? emulator::Chip::h200 : emulator::Chip::b200);
+  Recorded recorded;
+  recorded.kernel = &kernel->spec({});
+  trace::Facts& facts = recorded.file.facts = facts_of(settings, decode.problem());
+  facts.problem += fmt::format(", {} CTA{}", settings.blocks, settings.blocks == 1 ? "" : "s");
+  facts.chip = fmt::format("{} (model)", chip.name);
+  facts.clock_hz = chip.clock_hz;
+  facts.costs = settings.costs;
+  facts.cycles = traced.cycles;
+  facts.untraced_cycles = plain.cycles;
+  recorded.file.slices = recorder.take();
+  return recorded;
 }
 
 }  // namespace deuce::cli

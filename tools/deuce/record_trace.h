@@ -13,7 +13,8 @@ namespace deuce::cli {
 
 struct TraceSettings {
   emulator::CaseSpec spec;
-  int blocks = 1;  // CTAs of the grid
+  std::string label = "run";  // of the timeline, and of its files
+  int blocks = 1;             // CTAs of the grid
   trace::Level level = trace::Level::edges;
   uint32_t capacity = 1 << 16;  // records of a warp
   bool keeps_newest = false;    // of a full slice; else the first records; GPU only
@@ -27,11 +28,21 @@ struct TraceSettings {
 /// L2; refused where even the most copies would stay there together.
 Result<std::size_t> cold_copies(std::size_t cache_bytes);
 
+/// A run, and the kernel that ran.
+struct Recorded {
+  trace::TraceFile file;
+  const emulator::KernelSpec* kernel = nullptr;
+};
+
+/// Refuses by name what the kernel of `settings.spec`, or what is compiled of it, does not take;
+/// runs nothing.
+Status check_traced(const TraceSettings& settings);
+
 /// The Hopper kernel on the first device; NO_DEVICE without one. Times are measured. A launch that
 /// hangs ends the process, after it has been told where its warps are.
-Result<trace::TraceFile> trace_on_hopper(const TraceSettings& settings);
+Result<Recorded> trace_on_hopper(const TraceSettings& settings);
 
-/// The kernel of `settings.spec` on the emulator, in virtual time.
-Result<trace::TraceFile> trace_on_emulator(const TraceSettings& settings, const std::string& label);
+/// The kernel of `settings.spec` on the emulator, in virtual time; check_traced() was ok.
+Result<Recorded> trace_on_emulator(const TraceSettings& settings);
 
 }  // namespace deuce::cli

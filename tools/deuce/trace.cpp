@@ -6,28 +6,31 @@
 #include <memory>
 
 #include "command.h"
-#include "emulator/blackwell.h"
-#include "emulator/hopper.h"
+#include "decode_options.h"
 #include "options.h"
-#include "output_file.h"
-#include "plan/hopper_shapes.h"
 #include "record_trace.h"
-#include "trace/figures.h"
-#include "trace/page.h"
-#include "trace/perfetto.h"
-#include "trace/summary.h"
+#include "trace_output.h"
 
 namespace deuce::cli {
 namespace {
 
-struct TraceOptions {
+/// The default problem is one that a person can follow: one request, of a few blocks, on one CTA.
+DecodeOptions followed_by_eye() {
+  DecodeOptions options;
+  options.kv_len = {2048};
+  options.batch = options.spec.row_replicas = 1;
+  return options;
+}
+
+struct TraceOptions : DecodeOptions {
+  TraceOptions() : DecodeOptions(followed_by_eye()) {}
+
   TraceSettings settings;
-  std::string backend = "emulator", kernel = "blackwell", type = "bf16", level = "edges";
-  std::string compare, time = "ns", keep = "first", out = "deuce-trace";
-  std::vector<std::string> write;
-  int64_t kv_len = 2048, seed = 1;
-  int32_t rows = 16, batch = 1, q_len = 1, ctas = 4;
-  bool slots_given = false, subtracts_self_cost = false;
+  OutputOptions output;
+  std::string backend = "emulator", level = "edges", compare, keep = "first";
+  int32_t ctas = 4;
+
+  bool on_gpu() const { return backend == "hopper"; }
 };
 
 constexpr const char* kExplanation =
@@ -70,102 +73,6 @@ std::string label_of(int slots) {
   return slots == 1 ? "base" : slots == 2 ? "ping-pong" : fmt::format("{}-slots", slots);
 }
 
-/// Figures of S/P slots, which only the Blackwell kernel has.
-bool is_of_tensor_memory(const std::string& figure) {
-  return figure == "residency" || figure == "schedule" || figure == "phases";
-}
-
-class Output {
- public:
-  explicit Output(const TraceOptions& options) : options_(options) {}
-
-  bool wants(const std::string& kind) const {
-    const bool hopper = options_.backend == "hopper" || options_.kernel == "hopper";
-    if (hopper && is_of_tensor_memory(kind)) return false;
-    return options_.write.empty() ||
-           std::find(options_.write.begin(), options_.write.end(), kind) != options_.write.end();
-  }
-
-  Status write(const std::vector<trace::TraceFile>& files,
-               const std::vector<trace::Timeline>& runs) {
-    if (wants("records")) {
-      for (const trace::TraceFile& file : files) {
-        put(file.facts.label + ".deucetrace", trace::encode(file));
-      }
-    }
-    if (wants("perfetto")) {
-      put("trace.pftrace",
-          trace::perfetto_trace(
-              runs, options_.time == "cycles" ? trace::TimeUnit::cycles : trace::TimeUnit::ns));
-    }
-    if (wants("json")) put("trace.json", trace::chrome_trace(runs));
-    draw(runs);
-    const std::string text = summary(runs);
-    if (wants("summary")) {
-      put("summary.txt", text);
-      fmt::print("{}", text);
-    }
-    if (status_.ok()) fmt::print("\nwritten to {}: {}\n", options_.out, names_);
-    return status_;
-  }
-
- private:
-  void draw(const std::vector<trace::Timeline>& runs) {
-    if (wants("html")) put("timeline.html", trace::timeline_page(runs));
-    if (wants("svg")) put("timeline.svg", trace::timeline_svg(runs));
-    if (wants("residency")) put("residency.svg", trace::residency_svg(runs));
-    if (wants("schedule")) {
-      put("schedule.svg", trace::schedule_svg(runs));
-      put("schedule_to_scale.svg", trace::schedule_to_scale_svg(runs));
-    }
-    if (wants("edges")) {
-      const emulator::KernelSpec* kernel = kernel_of(runs.back().facts);
-      if (kernel != nullptr) {
-        put("edges.svg", trace::edges_svg(kernel->edges, kernel->roles, kernel->name));
-      }
-    }
-    if (wants("phases")) put("phases.svg", trace::phases_svg());
-  }
-
-  const emulator::KernelSpec* kernel_of(const trace::Facts& facts) const {
-    if (facts.kernel == "hopper") {
-      const hopper::Element element = options_.type == "e4m3"  ? hopper::Element::e4m3
-                                      : options_.type == "f16" ? hopper::Element::half
-                                                               : hopper::Element::bf16;
-      return &emulator::hopper_spec(hopper::select_shape(facts.head_dim, element, facts.rows,
-                                                         options_.settings.spec.num_splits > 0));
-    }
-    return emulator::blackwell_spec({.head_dim = facts.head_dim,
-                                     .score_slots = facts.score_slots,
-                                     .bf16 = options_.type == "bf16",
-                                     .row_replicas = facts.row_replicas});
-  }
-
-  void put(const std::string& name, const std::string& bytes) {
-    if (!status_.ok()) return;
-    status_ = save_in(options_.out, name, bytes);
-    names_ += (names_.empty() ? "" : " ") + name;
-  }
-
-  std::string summary(const std::vector<trace::Timeline>& runs) const {
-    std::string text;
-    std::vector<trace::Summary> summaries;
-    for (const trace::Timeline& run : runs) {
-      summaries.push_back(
-          trace::summarize(run, options_.subtracts_self_cost ? run.facts.self_cost : 0));
-      text += (text.empty() ? "" : "\n") + trace::text_of(run, summaries.back());
-    }
-    for (std::size_t i = 1; i < runs.size(); ++i) {
-      text += "\n" + trace::difference(runs[0], summaries[0], runs[i], summaries[i]);
-    }
-    return text;
-  }
-
-  const TraceOptions& options_;
-  Status status_;
-  std::string names_;
-};
-
 /// A picture of 132 CTAs helps nobody.
 void keep_blocks(trace::TraceFile& file, int count) {
   const std::size_t all = file.slices.size();
@@ -190,149 +97,122 @@ Status refuse_on_emulator(const TraceOptions& options) {
   if (options.keep == "newest") {
     return unsupported("keep", "--keep newest: of --backend hopper; raise --records instead");
   }
-  if (options.subtracts_self_cost) {
+  if (options.output.subtracts_self_cost) {
     return unsupported("subtract_self_cost",
                        "--subtract-self-cost: records cost the emulator no virtual time");
   }
   return {};
 }
 
-/// What the Hopper kernel, or its traced build, does not have.
-Status refuse_for_hopper(const TraceOptions& options) {
-  const bool on_hopper = options.backend == "hopper";
-  const char* given = on_hopper ? "--backend" : "--kernel";
-  if (!options.compare.empty() || options.slots_given) {
-    return unsupported("score_slots",
-                       "{} hopper: the kernel has one score slot, so --compare and --score-slots "
-                       "are refused",
-                       given);
+/// What only the emulator does, asked of a GPU.
+Status refuse_on_gpu(const TraceOptions& options) {
+  if (options.has("--kernel") && !options.on_hopper()) {
+    return unsupported("kernel", "--backend hopper runs the hopper kernel, and --kernel is {}",
+                       options.kernel);
   }
-  if (options.level == "full") {
-    return unsupported("level", "{} hopper: the kernel has events of --level edges alone", given);
+  if (options.has("--blocks")) {
+    return unsupported("blocks",
+                       "--blocks: of the emulator; --backend hopper has a CTA for each SM");
   }
-  for (const std::string& figure : options.write) {
-    if (!is_of_tensor_memory(figure)) continue;
-    return unsupported("write", "--write {}: {} hopper has no score slots in tensor memory", figure,
-                       given);
+  if (options.has("--costs")) {
+    return unsupported("costs", "--costs: of the emulator; --backend hopper is measured");
   }
-  if (on_hopper && options.type == "e4m3") {
-    return unsupported("type", "--backend hopper: compiled are traces of bf16");
+  return {};
+}
+
+/// Figures that the kernel has nothing to show in.
+Status refuse_figures(const TraceOptions& options) {
+  for (const std::string& kind : options.output.write) {
+    if (!is_of_tensor_memory(kind)) continue;
+    return unsupported("write", "--write {}: hopper has no score slots in tensor memory", kind);
   }
   return {};
 }
 
 Status refuse(const TraceOptions& options) {
-  const bool on_hopper = options.backend == "hopper";
-  Status bad = on_hopper ? Status() : refuse_on_emulator(options);
-  if (bad.ok() && (on_hopper || options.kernel == "hopper")) bad = refuse_for_hopper(options);
+  Status bad = options.on_gpu() ? refuse_on_gpu(options) : refuse_on_emulator(options);
+  if (bad.ok() && (options.on_gpu() || options.on_hopper())) bad = refuse_figures(options);
   if (!bad.ok()) return bad;
-  if (!options.compare.empty() && options.slots_given) {
+  if (!options.compare.empty() && options.has("--score-slots")) {
     return invalid("compare", "--compare and --score-slots exclude each other");
   }
   return {};
 }
 
 /// The options as a run takes them.
-TraceSettings settings_of(const TraceOptions& options) {
+Result<TraceSettings> settings_of(const TraceOptions& options) {
+  DecodeOptions problem = options;
+  if (options.on_gpu()) problem.kernel = "hopper";
+  const Result<emulator::CaseSpec> spec = spec_of(problem);
+  if (!spec.ok()) return spec.status();
   TraceSettings settings = options.settings;
-  emulator::CaseSpec& spec = settings.spec;
-  spec.bf16 = options.type != "f16";
-  spec.e4m3 = options.type == "e4m3";
-  if (options.backend == "hopper" || options.kernel == "hopper") {
-    spec.kernel = Backend::hopper;
-    spec.score_slots = spec.row_replicas = 0;
-  }
-  spec.kv_len.assign(static_cast<std::size_t>(options.batch), static_cast<int32_t>(options.kv_len));
-  spec.group = options.rows;
-  spec.q_len = options.q_len;
-  spec.causal = options.q_len > 1;
-  spec.seed = static_cast<uint64_t>(options.seed);
+  settings.spec = spec.value();
   settings.level = options.level == "full" ? trace::Level::full : trace::Level::edges;
   settings.keeps_newest = options.keep == "newest";
   return settings;
 }
 
+/// One after the other; all of them are refused or none.
+Result<std::vector<Recorded>> record(const TraceOptions& options, const TraceSettings& settings,
+                                     const std::vector<int>& slots) {
+  std::vector<TraceSettings> runs;
+  for (const int count : slots) {
+    TraceSettings& one = runs.emplace_back(settings);
+    one.spec.score_slots = count;
+    const bool plain_hopper = options.compare.empty() && one.spec.kernel == Backend::hopper;
+    one.label = plain_hopper ? "hopper" : label_of(count);
+    if (Status bad = check_traced(one); !bad.ok()) return bad;
+  }
+  std::vector<Recorded> recorded;
+  for (const TraceSettings& one : runs) {
+    Result<Recorded> run = options.on_gpu() ? trace_on_hopper(one) : trace_on_emulator(one);
+    if (!run.ok()) return run.status();
+    keep_blocks(run.value().file, options.ctas);
+    recorded.push_back(std::move(run.value()));
+  }
+  return recorded;
+}
+
 Result<ExitCode> trace(const TraceOptions& options) {
   if (Status bad = refuse(options); !bad.ok()) return bad;
-  const bool on_hopper = options.backend == "hopper";
-  const bool hopper = on_hopper || options.kernel == "hopper";
-  TraceSettings settings = settings_of(options);
-  emulator::CaseSpec& spec = settings.spec;
-  std::vector<int> slots{spec.score_slots};
+  const Result<TraceSettings> settings = settings_of(options);
+  if (!settings.ok()) return settings.status();
+  std::vector<int> slots{settings.value().spec.score_slots};
   if (!options.compare.empty()) {
     const Result<std::vector<int>> compared = compared_slots(options.compare);
     if (!compared.ok()) return compared.status();
     slots = compared.value();
   }
-  std::vector<trace::TraceFile> files;
+  const Result<std::vector<Recorded>> recorded = record(options, settings.value(), slots);
+  if (!recorded.ok()) return recorded.status();
   std::vector<trace::Timeline> runs;
-  for (const int count : slots) {
-    spec.score_slots = count;
-    Result<trace::TraceFile> file =
-        on_hopper ? trace_on_hopper(settings)
-                  : trace_on_emulator(settings, hopper ? std::string("hopper") : label_of(count));
-    if (!file.ok()) return file.status();
-    keep_blocks(file.value(), options.ctas);
-    Result<trace::Timeline> run = trace::make_timeline(file.value());
+  for (const Recorded& one : recorded.value()) {
+    Result<trace::Timeline> run = trace::make_timeline(one.file);
     if (!run.ok()) return run.status();
-    files.push_back(std::move(file.value()));
     runs.push_back(std::move(run.value()));
   }
-  const Status status = Output(options).write(files, runs);
+  const Status status = write_trace(options.output, recorded.value(), runs);
   if (!status.ok()) return status;
   return ExitCode::ok;
 }
 
-/// Which kernel runs where.
-CLI::Option* add_kernel_options(CLI::App& command, TraceOptions& options) {
-  emulator::CaseSpec& spec = options.settings.spec;
+/// Beside the problem: where it runs, and how often.
+void add_run_options(CLI::App& command, TraceOptions& options) {
   command
       .add_option("--backend", options.backend,
                   "emulator (simulated) or hopper (measured); default emulator")
       ->check(CLI::IsMember({"emulator", "hopper"}))
       ->type_name("NAME");
   command
-      .add_option("--kernel", options.kernel,
-                  "of the emulator, blackwell or hopper; default "
-                  "blackwell")
-      ->check(CLI::IsMember({"blackwell", "hopper"}))
-      ->type_name("NAME");
-  integer_option(command, "--head-dim", spec.head_dim, 1, "64 or 128; default 64");
-  command.add_option("--type", options.type, "bf16, f16, or e4m3 under bf16; default bf16")
-      ->check(CLI::IsMember({"bf16", "f16", "e4m3"}))
-      ->type_name("TYPE");
-  CLI::Option* slots = integer_option(command, "--score-slots", spec.score_slots, 1,
-                                      "S tiles in flight, 1 to 3; default 2");
-  integer_option(command, "--row-replicas", spec.row_replicas, 1,
-                 "copies of the rows, 1, 2 or 4; default 1", 4);
-  command
       .add_option("--compare", options.compare,
                   "several runs side by side: base,pingpong (also 3slots)")
       ->type_name("LIST");
-  return slots;
-}
-
-/// What it computes.
-void add_problem_options(CLI::App& command, TraceOptions& options) {
-  emulator::CaseSpec& spec = options.settings.spec;
-  integer_option(command, "--kv-len", options.kv_len, 1, "keys of each request; default 2048",
-                 1 << 20);
-  integer_option(command, "--batch", options.batch, 1, "requests; default 1", 1 << 12);
-  integer_option(command, "--rows", options.rows, 1, "query heads of a KV head; default 16", 128);
-  integer_option(command, "--q-len", options.q_len, 1,
-                 "new tokens of each request, causal; default 1", 1 << 10);
-  integer_option(command, "--page-size", spec.page_size, 0,
-                 "slots of a page, 0 = contiguous; default 0", 1 << 20);
-  integer_option(command, "--num-splits", spec.num_splits, 0,
-                 "parts of each item, 0 = as the work is cut; default 0", 256);
-  integer_option(command, "--blocks", options.settings.blocks, 1, "CTAs of the grid; default 1",
-                 64);
-  integer_option(command, "--kv-heads", spec.kv_heads, 1, "of the cache; default 1", 1 << 10);
+  integer_option(command, "--blocks", options.settings.blocks, 1,
+                 "CTAs of the grid; default 1; of the emulator", 64);
   integer_option(command, "--ctas", options.ctas, 1, "that are kept of the run; default 4",
                  1 << 16);
   command.add_flag("--cold", options.settings.cold, "the cache is never in the L2; backend hopper");
-  command.add_flag("--growing", spec.growing, "scores that grow: every block rescales O");
-  integer_option(command, "--seed", options.seed, 0, "of the content; default 1");
+  command.add_flag("--growing", options.spec.growing, "scores that grow: every block rescales O");
 }
 
 /// What is recorded and written.
@@ -357,17 +237,18 @@ void add_record_options(CLI::App& command, TraceOptions& options) {
                   "a launch that takes longer is reported, warp by warp; backend hopper")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
-  command.add_flag("--subtract-self-cost", options.subtracts_self_cost,
+  command.add_flag("--subtract-self-cost", options.output.subtracts_self_cost,
                    "from the summary, what records cost; backend hopper");
-  command.add_option("--time", options.time, "unit of trace.pftrace, ns or cycles; default ns")
+  command
+      .add_option("--time", options.output.time, "unit of trace.pftrace, ns or cycles; default ns")
       ->check(CLI::IsMember({"ns", "cycles"}))
       ->type_name("UNIT");
-  command.add_option("--write", options.write, "which files, separated by commas; default all")
+  command
+      .add_option("--write", options.output.write, "which files, separated by commas; default all")
       ->delimiter(',')
-      ->check(CLI::IsMember({"records", "perfetto", "json", "summary", "html", "svg", "residency",
-                             "schedule", "edges", "phases"}))
+      ->check(CLI::IsMember(kinds_of_files()))
       ->type_name("LIST");
-  command.add_option("--out", options.out, "folder, made if missing; default deuce-trace")
+  command.add_option("--out", options.output.out, "folder, made if missing; default deuce-trace")
       ->type_name("DIR");
 }
 
@@ -377,12 +258,12 @@ void add_trace(CLI::App& app, Action& action) {
   CLI::App& command =
       *app.add_subcommand("trace", "Record a kernel's timeline and write pictures of it");
   auto options = std::make_shared<TraceOptions>();
-  CLI::Option* slots = add_kernel_options(command, *options);
-  add_problem_options(command, *options);
+  add_decode_options(command, *options);
+  add_run_options(command, *options);
   add_record_options(command, *options);
   command.footer(kExplanation);
-  command.callback([options, slots, &action] {
-    options->slots_given = slots->count() > 0;
+  command.callback([options, &command, &action] {
+    note_given(command, *options);
     action = [options] { return trace(*options); };
   });
 }

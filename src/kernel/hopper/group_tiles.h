@@ -89,22 +89,35 @@ class GroupTiles : public Tiles<kConfig, Machine, GroupStream> {
     if (live_) {
       if (params_.softcap > 0) stream_.cap(s, scale_, params_.softcap);
       if (masked) stream_.mask(s, visible_, position);
-      if (!stream_.weigh_settled(s, this->score_scale(), p)) {
-        moved = stream_.raise(s, this->score_scale());
-        stream_.weigh(s, this->score_scale());
-        stream_.round_weights(s, p);
-      }
+      if constexpr (Machine::kTraces) machine_.trace_begin(this->at(Event::sm_exp, this->here()));
+      const bool settled = stream_.weigh_settled(s, this->score_scale(), p);
+      if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_exp});
+      if (!settled) moved = weigh_moved(s, p);
     } else {
       stream_.clear_weights(p);
     }
     if (poisoned) stream_.poison();
     if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_compute});
-    if (!values_here) this->wait_values(this->here());
+    this->wait_values(this->here(), values_here);
     if (masked) stream_.clear_values(shared_.v[slot_], layout_, visible_.some, position);
     // QK of the next tile has had the exponentials' time. The output is not touched beside it:
     // ptxas would order every product behind every other.
     if constexpr (kConfig.score_slots > 1) machine_.template wgmma_wait<0>();
     if (moved) stream_.rescale_output();
+  }
+
+  /// The weights where some row may outgrow its maximum. True if one did.
+  DEUCE_DEVICE bool weigh_moved(Scores& s, Weights& p) {
+    if constexpr (Machine::kTraces) machine_.trace_begin(this->at(Event::sm_max, this->here()));
+    const bool moved = stream_.raise(s, this->score_scale());
+    if constexpr (Machine::kTraces) {
+      machine_.trace_end({Event::sm_max});
+      machine_.trace_begin(this->at(Event::sm_exp, this->here()));
+    }
+    stream_.weigh(s, this->score_scale());
+    stream_.round_weights(s, p);
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_exp});
+    return moved;
   }
 };
 

@@ -101,9 +101,10 @@ class Tiles {
     machine_.wait(shared_.k_arrived[cursor.slot], cursor.lap);
     if constexpr (Machine::kTraces) machine_.trace_end({Event::wait_K});
   }
-  DEUCE_DEVICE void wait_values(Cursor cursor) {
+  /// `arrived`: a test has shown it. A trace counts phases, so it says so there too.
+  DEUCE_DEVICE void wait_values(Cursor cursor, bool arrived = false) {
     if constexpr (Machine::kTraces) machine_.trace_begin(at(Event::wait_V, cursor));
-    machine_.wait(shared_.v_arrived[cursor.slot], cursor.lap);
+    if (!arrived) machine_.wait(shared_.v_arrived[cursor.slot], cursor.lap);
     if constexpr (Machine::kTraces) machine_.trace_end({Event::wait_V});
   }
   /// Gives the tile back and goes on to the stream's next.

@@ -46,9 +46,14 @@ class WarpTiles : public Tiles<kConfig, Machine, WarpStream> {
       stream_.mask(s, visible_, position);
       stream_.clear_values(shared_.v[slot_], layout_, visible_.some, position);
     }
-    if (stream_.raise(s, this->score_scale())) stream_.rescale_output();
+    if constexpr (Machine::kTraces) machine_.trace_begin(this->at(Event::sm_max, this->here()));
+    const bool moved = stream_.raise(s, this->score_scale());
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_max});
+    if (moved) stream_.rescale_output();
+    if constexpr (Machine::kTraces) machine_.trace_begin(this->at(Event::sm_exp, this->here()));
     stream_.weigh(s, this->score_scale());
     if constexpr (Machine::kTraces) {
+      machine_.trace_end({Event::sm_exp});
       machine_.trace_end({Event::sm_compute});
       machine_.trace_begin(this->at(Event::mma_issue_PV, this->here()));
     }
