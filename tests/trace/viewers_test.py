@@ -182,13 +182,13 @@ class Refusals(unittest.TestCase):
     def test_what_cannot_be_traced_is_refused_by_name(self):
         for arguments, sentence in (
                 ("--backend hopper --score-slots 2",
-                 "--backend hopper: the kernel has one score slot, so --compare and --score-slots are refused"),
-                ("--backend hopper --level full", "--backend hopper: the kernel has events of --level edges alone"),
+                 "score_slots is 2: hopper takes 0 and 1, and 2 with more than 16 rows of a KV head and a 16-bit cache"),
                 ("--cold", "--cold: the emulator has no L2, its copies are always from DRAM"),
                 ("--hang-timeout 2", "--hang-timeout: of --backend hopper; the emulator reports a deadlock by itself"),
                 ("--keep newest", "--keep newest: of --backend hopper; raise --records instead"),
                 ("--subtract-self-cost", "--subtract-self-cost: records cost the emulator no virtual time"),
-                ("--score-slots 4", "score_slots is 4: blackwell takes 0 to 3"),
+                ("--row-replicas 4 --rows 64",
+                 "row_replicas is 4: blackwell takes that for at most 32 query heads per KV head, here 64"),
                 ("--head-dim 96", "head_dim_qk is 96, head_dim_v 96: blackwell takes 64 or 128, equal for both"),
                 ("--page-size 4", "page_size is 4: blackwell needs 8 or more (cpu takes any)")):
             run = subprocess.run([TOOL, "trace", *arguments.split()], capture_output=True, text=True, check=False)
