@@ -26,12 +26,13 @@ struct Launch {
   double clock_hz = 0;                    // of the SMs while it was measured
   bool fits = false;                      // its half fits the model, the other half judges
   /// Judges, and nothing was read off it before: costs were read off traces of kTraced, and
-  /// KernelSpec::loads_ahead off the errors of all launches of more than 16 rows.
+  /// KernelSpec::loads_ahead off the errors of launches of more than 16 rows by mma.sync; those of
+  /// a 16-bit cache run by warpgroups now, which load no matrices.
   bool blind() const {
     constexpr std::array<std::string_view, 3> kTraced{"132x256 kv1 g8 q1 hd128 linear hnd",
                                                       "132x1024 kv1 g4 q1 hd64 linear hnd",
                                                       "396x256 kv1 g4 q1 hd64 linear hnd"};
-    return !fits && timed.rows <= 16 &&
+    return !fits && (timed.rows <= 16 || !timed.e4m3) &&
            std::find(kTraced.begin(), kTraced.end(), name) == kTraced.end();
   }
   double tiles() const { return timed.requests * timed.tiles; }
@@ -92,7 +93,8 @@ inline Result<std::vector<Launch>> read_launches(const nlohmann::json& report) {
         .rows = static_cast<int>(entry.at("group")) * static_cast<int>(entry.at("q_len")),
         .page_size = entry.at("page_size"),
         .requests = batch * kv_heads / workers,
-        .tiles = static_cast<int>(tokens / batch / 64)};
+        .tiles = static_cast<int>(tokens / batch / 64),
+        .score_slots = entry.value("score_slots", report.value("score_slots", 0))};
     if (batch * kv_heads % workers != 0 || tokens % (int64_t{64} * batch) != 0) {
       return Status(
           DEUCE_INVALID_ARGUMENT, "cases",

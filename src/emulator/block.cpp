@@ -169,6 +169,7 @@ void Block::stuck(const Warp& warp) {
 void Block::step(int index) {
   Warp& warp = warps_[static_cast<std::size_t>(index)];
   warp.queued = false;
+  if (still_works(warp)) return;
   resume_lanes(warp);
   if (warp.live == 0) {
     registers_free_ += 32 * warp.registers;
@@ -193,15 +194,32 @@ void Block::step(int index) {
   warp.clock.c[self] = warp.sequence;
   double cost = wait_for_values(warp, group.first->kind) + take_work(warp, group.mask) +
                 code_between(warp, *group.first);
-  if (group.first->kind == OpKind::trace) {
-    record(warp, group, cost);
-  } else {
+  const bool works = grid_.schedule().timed() && warp.works_until > 0;
+  if (group.first->kind != OpKind::trace) {
     cost += execute(warp, group);
+  } else if (!works) {  // else once more, when the work before it is done
+    record(warp, group, cost);
   }
   if (grid_.stopped()) return;
+  const double rest = cost - (std::exchange(warp.works_until, 0) - grid_.now());
   if (warp.runnable != 0 || (warp.waiting & ~warp.blocked) != 0) {
+    if (works && !warp.queued) warp.behind_work = std::max(0.0, rest);
     wake(warp, grid_.schedule().step(index, warp.role, cost));
   }
+}
+
+/// The warp was to go on now, but others have come to its pipe since: it is queued again.
+bool Block::still_works(Warp& warp) {
+  if (warp.behind_work < 0) return false;
+  SharedPipe& pipe = pipes_[static_cast<std::size_t>(warp.index % 4)];
+  const double end = pipe.end_of(warp.index, grid_.now()) + warp.behind_work;
+  constexpr double kRounding = 1e-6;
+  if (end <= grid_.now() + kRounding) {
+    warp.behind_work = -1;
+    return false;
+  }
+  wake(warp, end - grid_.now());
+  return true;
 }
 
 // Loads and matrix instructions are in flight together; who needs their registers waits for them.
@@ -251,7 +269,7 @@ double Block::code_between(Warp& warp, const Op& call) {
 
 // Arithmetic charged since the last operation: the busiest pipe of the warp's sub-partition, which
 // the other warps of that sub-partition share, and chains that keep no pipe busy.
-double Block::take_work(const Warp& warp, uint32_t mask) {
+double Block::take_work(Warp& warp, uint32_t mask) {
   Lane& lane = *lanes_[static_cast<std::size_t>(warp.index * 32 + __builtin_ctz(mask))];
   const Timing& timing = grid_.timing();
   const auto slots = [&](Work kind, const Cost& cost) {
@@ -265,9 +283,9 @@ double Block::take_work(const Warp& warp, uint32_t mask) {
   each_lane(mask,
             [&](int l) { lanes_[static_cast<std::size_t>(warp.index * 32 + l)]->work.fill(0); });
   if (need == 0) return chain;
-  double& busy = pipe_busy_[static_cast<std::size_t>(warp.index % 4)];
-  busy = std::max(busy, grid_.now()) + need;
-  return busy - grid_.now() + chain;
+  SharedPipe& pipe = pipes_[static_cast<std::size_t>(warp.index % 4)];
+  warp.works_until = pipe.add(warp.index, need, grid_.now());
+  return warp.works_until - grid_.now() + chain;
 }
 
 double Block::execute(Warp& warp, const Group& group) {

@@ -20,6 +20,7 @@
 #include "emulator/launch.h"
 #include "emulator/mma.h"
 #include "emulator/shadow.h"
+#include "emulator/shared_pipe.h"
 #include "emulator/tensor_map.h"
 #include "emulator/wgmma.h"
 
@@ -59,7 +60,9 @@ struct Warp {
   uint32_t last_load = 0, last_store = 0;  // tensor memory, sequence at issue
   double loads_done = 0, stores_done = 0;  // time at which they are complete
   double values_at = 0;  // when what loads and matrix instructions have left in registers is there
-  bool in_matrices = false;          // the last instruction was ldmatrix or mma.sync
+  bool in_matrices = false;  // the last instruction was ldmatrix or mma.sync
+  double works_until = 0;    // of the step at hand: when its shared work ends
+  double behind_work = -1;   // of the cost it is queued behind, what follows shared work; -1: none
   const PlainCode* plain = nullptr;  // beside the last operation
   WarpMmas mmas;                     // wgmma
   int kv_block = -1;
@@ -165,7 +168,8 @@ class Block {
   double fence(Warp& warp, const Group& group);
   void finish_lanes(Warp& warp, uint32_t mask);
   void wake(Warp& warp, double cost);
-  double take_work(const Warp& warp, uint32_t mask);
+  double take_work(Warp& warp, uint32_t mask);
+  bool still_works(Warp& warp);
   Op& op(const Warp& warp, int lane) const;
   template <class F>
   void each_lane(uint32_t mask, F&& f) const {
@@ -344,8 +348,8 @@ class Block {
   std::map<std::pair<const char*, int>, const PlainCode*>
       sites_;  // reached so far: their plain code
   double matrix_port_free_ = 0;
-  std::array<double, 4> mma_free_{};   // of each sub-partition
-  std::array<double, 4> pipe_busy_{};  // MUFU and FMA of each sub-partition, one figure
+  std::array<double, 4> mma_free_{};  // of each sub-partition
+  std::array<SharedPipe, 4> pipes_;   // MUFU and FMA of each sub-partition, one figure
   std::unique_ptr<Panel> panel_a_, panel_b_;
 };
 

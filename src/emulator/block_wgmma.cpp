@@ -145,7 +145,11 @@ bool Block::hold_accumulator(Warp& warp, const Group& group) {
   each_lane(group.mask, [&](int l) {
     float* registers = static_cast<float*>(op(warp, l).target);
     taken.lanes[static_cast<std::size_t>(l)] = registers;
-    if (!options_.values) return;
+    if (!options_.values) {
+      // What a run without values finds here decides its branches, so it must not be garbage.
+      if (!call.flag) std::fill_n(registers, 4 * call.index, 0.0F);
+      return;
+    }
     for (int tile = 0; tile < call.index; ++tile) {
       for (int e = 0; e < 4; ++e) {
         const Place at = place_of(l, tile, e);

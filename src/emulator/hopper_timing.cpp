@@ -48,7 +48,7 @@ Result<double> predict_hopper_cycles(const HopperTimingCase& timed, Band band,
                         .kv_len = {timed.tiles * hopper::kTileTokens},
                         .page_size = timed.page_size,
                         .e4m3 = timed.e4m3,
-                        .score_slots = 0,
+                        .score_slots = timed.score_slots,
                         .row_replicas = 0});
   const WholeChip chip(one, kWorkers * timed.requests);
   Status bad = hopper::check_problem(chip.problem());

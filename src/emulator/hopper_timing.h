@@ -19,6 +19,7 @@ struct HopperTimingCase {
   int rows = 4;       // query heads of the KV head
   int page_size = 0;  // 0 = contiguous
   int requests = 1, tiles = 48;
+  int score_slots = 0;  // 0: as a plan chooses
 };
 
 /// UNSUPPORTED or INVALID_ARGUMENT when the kernel does not take the case. `recorder` takes the

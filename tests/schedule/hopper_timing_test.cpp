@@ -11,6 +11,8 @@
 #include "emulator/hopper_timing.h"
 #include "emulator/hopper_variant.h"
 #include "emulator/machine.h"
+#include "emulator/shared_pipe.h"
+#include "kernel/hopper/group_descriptors.h"
 #include "predicted_launches.h"
 
 namespace deuce::emulator {
@@ -40,15 +42,14 @@ TEST(HopperTiming, TilesOf128DimsRunAtTheReadRoof) {
   EXPECT_NE(report.value().text().find("simulated"), std::string::npos);
 }
 
-// The rule of docs/emulator.md on the launches that judge. Kernels of more rows are in its table.
-TEST(HopperTiming, LaunchesOfUpTo16RowsAreWithin10PercentInTheMeanAnd20AtWorst) {
+// The rule of docs/emulator.md.
+TEST(HopperTiming, LaunchesAreWithin10PercentInTheMeanAnd20AtWorst) {
   std::ifstream file(DEUCE_BENCH_RESULTS "/hopper-predicted-measured.json");
   const auto launches = bench::read_launches(nlohmann::json::parse(file));
   ASSERT_TRUE(launches.ok()) << launches.status().sentence();
   double sum = 0, blind_sum = 0;
   int count = 0, blind = 0;
   for (const bench::Launch& launch : launches.value()) {
-    if (launch.timed.rows > 16) continue;
     const Result<double> cycles = bench::predict(launch, nullptr);
     ASSERT_TRUE(cycles.ok()) << cycles.status().sentence();
     const double error = std::fabs(cycles.value() / launch.measured() - 1);
@@ -60,10 +61,55 @@ TEST(HopperTiming, LaunchesOfUpTo16RowsAreWithin10PercentInTheMeanAnd20AtWorst) 
     blind_sum += error;
     ++blind;
   }
-  EXPECT_GE(count, 6);
+  EXPECT_EQ(count, 10);
   EXPECT_LE(sum / count, 0.10);
-  ASSERT_GE(blind, 4);  // what the model had not seen when its costs were chosen
+  ASSERT_EQ(blind, 6);  // what the model had not seen when its costs were chosen
   EXPECT_LE(blind_sum / blind, 0.10);
+}
+
+// Launches whose items are cut, so that CTAs differ: each is set beside whole requests of as many
+// tiles, without what cutting costs.
+TEST(HopperTiming, WarpgroupsOfOneSlotAreWithinTheRuleOnACutProblemToo) {
+  std::ifstream file(DEUCE_BENCH_RESULTS "/hopper-warpgroups-h200.json");
+  const nlohmann::json report = nlohmann::json::parse(file);
+  double sum = 0, worst = 0;
+  int count = 0;
+  for (const nlohmann::json& entry : report.at("one_slot")) {
+    if (entry.at("tokens") != 262144) continue;  // 128k: the chip lowers its clock
+    const double tiles = 8.0 * 262144 / 64 / 132;
+    const HopperTimingCase timed{
+        .head_dim = entry.at("head_dim"),
+        .rows = static_cast<int>(entry.at("group")) * static_cast<int>(entry.at("q_len")),
+        .page_size = entry.at("page_size"),
+        .tiles = static_cast<int>(std::lround(tiles))};
+    const double cycles =
+        static_cast<double>(entry.at("us")) * 1e-6 * static_cast<double>(entry.at("clock_hz"));
+    const double error = cycles_of(timed) / timed.tiles / (cycles / tiles) - 1;
+    sum += std::fabs(error);
+    worst = std::max(worst, std::fabs(error));
+    ++count;
+  }
+  ASSERT_EQ(count, 13);
+  EXPECT_LE(sum / count, 0.10);
+  EXPECT_LE(worst, 0.20);
+}
+
+TEST(SharedPipe, WarpsThatComeTogetherEndTogether) {
+  SharedPipe pipe;
+  EXPECT_EQ(pipe.add(3, 100, 10), 110);
+  EXPECT_EQ(pipe.add(7, 100, 10), 210);
+  EXPECT_EQ(pipe.end_of(3, 110), 210);
+  EXPECT_EQ(pipe.end_of(7, 300), 210);
+  EXPECT_EQ(pipe.add(7, 5, 300), 305);
+}
+
+TEST(SharedPipe, AShortPieceIsNotHeldUpByALongOne) {
+  SharedPipe pipe;
+  EXPECT_EQ(pipe.add(0, 1000, 0), 1000);
+  EXPECT_EQ(pipe.add(4, 100, 50), 250);
+  EXPECT_EQ(pipe.end_of(0, 60), 1100);
+  EXPECT_EQ(pipe.add(8, 600, 650), 1700);  // beside the last 450 of warp 0
+  EXPECT_EQ(pipe.end_of(0, 650), 1550);
 }
 
 TEST(HopperTiming, AnOlderMeasurementIsRefusedByWhatItLacks) {
@@ -151,6 +197,38 @@ TEST(HopperTiming, AnMmaOccupiesTheTensorCoreOfItsQuarter) {
   EXPECT_NEAR(cycles_of_round(1, multiply), interval, 0.1);
   EXPECT_NEAR(cycles_of_round(4, multiply), interval, 0.1);      // one a quarter
   EXPECT_NEAR(cycles_of_round(8, multiply), 2 * interval, 0.1);  // two a quarter
+}
+
+// Branches of a run without values are decided by what a product leaves: not by what lay there.
+TEST(HopperTiming, AProductOfARunWithoutValuesIsZero) {
+  KernelSpec spec;
+  spec.chip = Chip::h200;
+  spec.threads = 128;
+  spec.shared_bytes = 8192;
+  spec.roles = {{Role::attend, 0, 4, 128}};
+  Launch launch;
+  launch.kernel = &spec;
+  float left = 0;
+  int lanes = 0;
+  launch.entry = [&](Machine& machine) {
+    float d[8][4];
+    std::fill_n(&d[0][0], 32, 7.0F);
+    const uint32_t a[4] = {};
+    machine.wgmma_fence();
+    machine.wgmma<Bf16, false>(
+        d, a, hopper::GroupDescriptors<hopper::Config{.head_dim = 64}>::keys(0), false);
+    machine.wgmma_commit();
+    machine.wgmma_wait<0>();
+    machine.wgmma_pin(d);
+    for (const auto& tile : d) left += std::fabs(tile[0]) + std::fabs(tile[3]);
+    ++lanes;
+  };
+  Options options;
+  options.values = false;
+  const RunResult result = run(launch, options);
+  EXPECT_FALSE(result.report.has_error()) << result.report.text();
+  EXPECT_GT(lanes, 0);
+  EXPECT_EQ(left, 0);
 }
 
 /// Cycles of a round in which one warp loads from global memory twice and votes.
