@@ -78,33 +78,24 @@ class CpuPlan final : public BackendPlan {
   }
 
   std::string explain(const Call* call) const override {
-    const cpu::Bundle bundle =
-        call == nullptr ? cpu::widest_bundle(problem_) : cpu::bundle_for(problem_, *call);
+    const cpu::Cut cut =
+        call == nullptr ? cpu::Cut{cpu::widest_bundle(problem_), {}, 0} : layout_.cut(*call);
     std::string text =
         fmt::format(R"({{"kernel": "cpu {}", "threads": {}, "workers": {}, "kv_tile": {}, )"
                     R"("kv_heads_per_item": {}, "rows_per_item": {})",
                     kernels_.name, layout_.threads(), layout_.max_workers(), cpu::kScheduleTile,
-                    bundle.heads, bundle.row_tile);
-    if (call != nullptr) text += call_facts(*call, bundle);
+                    cut.bundle.heads, cut.bundle.row_tile);
+    if (call != nullptr) text += call_facts(cut);
     return text + "}";
   }
 
  private:
-  std::string call_facts(const Call& call, const cpu::Bundle& bundle) const {
-    const CacheView view(problem_, call);
-    WorkShape shape = cpu::work_shape(problem_, bundle, 1);
-    shape.batch = call.batch;
-    const auto sizes = [&](int32_t request) {
-      return RequestSizes{.kv_start = view.kv_start(request),
-                          .kv_len = view.kv_len(request),
-                          .q_len = static_cast<int32_t>(view.q_len(request))};
-    };
-    const int64_t total = total_tiles(shape, sizes);
-    const int64_t tile_bytes = int64_t{cpu::kScheduleTile} * bundle.heads *
+  std::string call_facts(const cpu::Cut& cut) const {
+    const int64_t tile_bytes = int64_t{cpu::kScheduleTile} * cut.bundle.heads *
                                (problem_.head_dim_qk + problem_.head_dim_v) *
                                dtype_bytes(problem_.kv_type);
     return fmt::format(R"(, "workers_used": {}, "tiles": {}, "kv_bytes_at_most": {})",
-                       layout_.workers_for(total), total, total * tile_bytes);
+                       cut.shape.workers, cut.total, cut.total * tile_bytes);
   }
 
   Problem problem_;

@@ -75,83 +75,108 @@ HWY_INLINE void stage_keys(const std::byte* const* rows, ptrdiff_t at, std::byte
   for (int j = 0; j < kBlocks; ++j) _mm512_store_si512(to + j * kStepBytes, fours[j]);
 }
 
-/// Scores of kGroups groups against the keys of a tile, block of keys by block. The dot products of
-/// a step are issued among the transposition of the next one, a quarter at a time, because no CPU
-/// looks as far ahead as a whole step. A chain of sums has the latency of six dot products, so one
-/// group alone keeps two chains a row.
+/// Sixteen keys that are about to be scored: where a step of theirs lies.
+struct KeyBlock {
+  const std::byte* const* rows;
+  ptrdiff_t offset;
+};
+
+/// A step of a block of keys, transposed in blocks, and room for the one after it.
+class StagedKeys {
+ public:
+  static constexpr int kFourBytes = kBlocks * kStepBytes;  // of four keys
+
+  explicit StagedKeys(const KeyBlock& first) {
+    for (int j = 0; j < kBlocks; ++j) stage_next(first, j);
+    swap();
+  }
+  /// Quarter `j` of the step that comes after the one at hand.
+  HWY_INLINE void stage_next(const KeyBlock& keys, int j) {
+    stage_keys(keys.rows + j * kBlocks, keys.offset, next_ + j * kFourBytes);
+  }
+  HWY_INLINE void swap() { std::swap(current_, next_); }
+  const std::byte* current() const { return current_; }
+
+ private:
+  alignas(64) std::byte room_[2][kBlocks * kFourBytes];
+  std::byte *current_ = room_[0], *next_ = room_[1];
+};
+
+/// Scores of kGroups groups against a block of keys, whose first step is staged; at the end that of
+/// `after` is. The dot products of a step are issued among the transposition of the next one, a
+/// quarter at a time, because no CPU looks as far ahead as a whole step. A chain of sums has the
+/// latency of six dot products, so one group alone keeps two chains a row.
 template <int kGroups>
-void dot_score_groups(const DotScoreInput& in, const std::byte* const* rows, ptrdiff_t offset,
-                      int blocks, float* scores, Fetcher& fetcher) {
+HWY_INLINE void dot_score_block(const DotScoreInput& in, KeyBlock keys, const KeyBlock& after,
+                                float* scores, StagedKeys& staged, Ahead ahead) {
   static constexpr int kRows = kGroups * kGroupRows, kChains = kGroups == 1 ? 2 : 1;
-  static constexpr int kFourBytes = kBlocks * kStepBytes;
-  alignas(64) std::byte staging[2][kBlocks * kFourBytes];
-  std::byte *staged = staging[0], *to = staging[1];
-  for (int j = 0; j < kBlocks; ++j) stage_keys(rows + j * kBlocks, offset, staged + j * kFourBytes);
-  for (int block = 0; block < blocks; ++block, scores += kBlockOfKeys) {
-    Ahead ahead = fetcher.next();
-    __m512 sums[kRows][kChains];
+  __m512 sums[kRows][kChains];
 #pragma GCC unroll 8
-    for (auto& row : sums) {
+  for (auto& row : sums) {
 #pragma GCC unroll 2
-      for (__m512& sum : row) sum = _mm512_setzero_ps();
-    }
-    const std::byte *q = in.q, *second_q = in.q + in.group_bytes();
-    for (int step = 0; step < in.steps; ++step) {
-      const bool last = step + 1 == in.steps;
-      if (last && block + 1 < blocks) rows += kBlockOfKeys;
-      const ptrdiff_t next = last ? offset : offset + ptrdiff_t{step + 1} * kStepBytes;
+    for (__m512& sum : row) sum = _mm512_setzero_ps();
+  }
+  const std::byte *q = in.q, *second_q = in.q + in.group_bytes();
+  for (int step = 0; step < in.steps; ++step) {
+    keys.offset += kStepBytes;
+    if (step + 1 == in.steps) keys = after;
 #pragma GCC unroll 4
-      for (int j = 0; j < kBlocks; ++j) {
-        stage_keys(rows + j * kBlocks, next, to + j * kFourBytes);
-        Pairs fours[kBlocks], keys[kBlocks];
+    for (int j = 0; j < kBlocks; ++j) {
+      staged.stage_next(keys, j);
+      Pairs fours[kBlocks], pairs[kBlocks];
 #pragma GCC unroll 4
-        for (int four = 0; four < kBlocks; ++four) {
-          fours[four] = load_pairs(staged + four * kFourBytes + j * kStepBytes);
-        }
-        hold_loads();
-        transpose_blocks(fours[0], fours[1], fours[2], fours[3], keys);
+      for (int four = 0; four < kBlocks; ++four) {
+        fours[four] = load_pairs(staged.current() + four * StagedKeys::kFourBytes + j * kStepBytes);
+      }
+      hold_loads();
+      transpose_blocks(fours[0], fours[1], fours[2], fours[3], pairs);
 #pragma GCC unroll 4
-        for (int i = 0; i < kBlocks; ++i) {
-          ahead.fetch_next<kBlockOfKeys / kStepPairs>();
-          const int pair = (i * kBlocks + j) * kGroupRows * kPairBytes;
+      for (int i = 0; i < kBlocks; ++i) {
+        ahead.fetch_next<kBlockOfKeys / kStepPairs>();
+        const int pair = (i * kBlocks + j) * kGroupRows * kPairBytes;
 #pragma GCC unroll 8
-          for (int row = 0; row < kRows; ++row) {
-            const std::byte* of_group = row < kGroupRows ? q : second_q;
-            __m512& sum = sums[row][i % kChains];
-            sum = add_dots(sum, keys[i],
-                           broadcast_pair(of_group + pair + row % kGroupRows * kPairBytes));
-          }
+        for (int row = 0; row < kRows; ++row) {
+          const std::byte* of_group = row < kGroupRows ? q : second_q;
+          __m512& sum = sums[row][i % kChains];
+          sum = add_dots(sum, pairs[i],
+                         broadcast_pair(of_group + pair + row % kGroupRows * kPairBytes));
         }
       }
-      std::swap(staged, to);
-      q += kStepBytes * kGroupRows;
-      second_q += kStepBytes * kGroupRows;
     }
+    staged.swap();
+    q += kStepBytes * kGroupRows;
+    second_q += kStepBytes * kGroupRows;
+  }
 #pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) {
-      __m512 sum = sums[row][0];
-      if constexpr (kChains == 2) sum = _mm512_add_ps(sum, sums[row][1]);
-      _mm512_storeu_ps(scores + row * kTileKeys, _mm512_mul_ps(sum, in.factor));
-    }
+  for (int row = 0; row < kRows; ++row) {
+    __m512 sum = sums[row][0];
+    if constexpr (kChains == 2) sum = _mm512_add_ps(sum, sums[row][1]);
+    _mm512_storeu_ps(scores + row * kTileKeys, _mm512_mul_ps(sum, in.factor));
   }
 }
 
-/// Scores of a head's groups against the keys of a tile. Where the last block reaches beyond the
-/// last key it takes that key again; softmax masks what comes of it.
-void dot_score_head(DotScoreInput in, int groups, const std::byte* const* rows, ptrdiff_t offset,
-                    int keys, float* scores, Fetcher& fetcher) {
-  const int blocks = round_up(keys, kBlockOfKeys) / kBlockOfKeys;
-  const std::byte* padded[kDotTileKeys];
-  if (keys % kBlockOfKeys != 0) {
-    for (int i = 0; i < blocks * kBlockOfKeys; ++i) padded[i] = rows[std::min(i, keys - 1)];
-    rows = padded;
+/// Scores of kGroups groups of a head against `blocks` blocks of keys.
+template <int kGroups>
+void dot_score_groups(const DotScoreInput& in, KeyBlock keys, int blocks, const KeyBlock& after,
+                      float* scores, StagedKeys& staged, Fetcher& fetcher) {
+  for (int block = 0; block < blocks; ++block, scores += kBlockOfKeys) {
+    const KeyBlock next = {keys.rows + kBlockOfKeys, keys.offset};
+    dot_score_block<kGroups>(in, keys, block + 1 < blocks ? next : after, scores, staged,
+                             fetcher.next());
+    keys = next;
   }
+}
+
+/// Scores of all groups of a head; `after` as in dot_score_block().
+void dot_score_head(DotScoreInput in, int groups, const KeyBlock& keys, int blocks,
+                    const KeyBlock& after, float* scores, StagedKeys& staged, Fetcher& fetcher) {
   int group = 0;
   for (; group + 2 <= groups; group += 2, in.q += 2 * in.group_bytes()) {
-    dot_score_groups<2>(in, rows, offset, blocks, scores, fetcher);
+    dot_score_groups<2>(in, keys, blocks, group + 2 < groups ? keys : after, scores, staged,
+                        fetcher);
     scores += 2 * kGroupRows * kTileKeys;
   }
-  if (group < groups) dot_score_groups<1>(in, rows, offset, blocks, scores, fetcher);
+  if (group < groups) dot_score_groups<1>(in, keys, blocks, after, scores, staged, fetcher);
 }
 
 /// In every block the sums over the block's lanes of a, b, c and d.
@@ -289,6 +314,15 @@ HWY_INLINE void dot_add_strip(int keys, const std::byte* weights, const Rows& ro
   }
   Pairs first[kVectors], second[kVectors];
   int key = 0;
+  for (; key + kBlockOfKeys <= keys; key += kBlockOfKeys) {
+#pragma GCC unroll 8
+    for (int pair = 0; pair < kBlockOfKeys / 2; ++pair, weights += kPairBytes) {
+      ahead.fetch_next<2 * kVectors>();
+      load_row(rows(key + 2 * pair), first);
+      load_row(rows(key + 2 * pair + 1), second);
+      add_pair<kRows, kVectors>(weights, first, second, sums);
+    }
+  }
   for (; key + 2 <= keys; key += 2, weights += kPairBytes) {
     ahead.fetch_next<2 * kVectors>();
     load_row(rows(key), first);
@@ -364,11 +398,25 @@ class DotAttention {
                    shape.heads * pairs_of_groups() * strips(), tile.keys / 2 * 2 * strip_vectors(),
                    state.zeros) {}
 
-  void score(int head) {
-    const auto* q = reinterpret_cast<const std::byte*>(query_group(shape_, head, 0, state_.q));
-    const DotScoreInput input{q, k_steps_, _mm512_set1_ps(state_.factors[head])};
-    dot_score_head(input, groups_, tile_.k_rows, head * tile_.k_head_bytes, tile_.keys, slot(head),
-                   k_fetcher_);
+  /// Scores of all heads, one behind the other. Where the last block reaches beyond the last key it
+  /// takes that key again; softmax masks what comes of it.
+  void score() {
+    const int blocks = round_up(tile_.keys, kBlockOfKeys) / kBlockOfKeys;
+    const std::byte* const* rows = tile_.k_rows;
+    const std::byte* padded[kDotTileKeys];
+    if (tile_.keys % kBlockOfKeys != 0) {
+      for (int i = 0; i < blocks * kBlockOfKeys; ++i) padded[i] = rows[std::min(i, tile_.keys - 1)];
+      rows = padded;
+    }
+    StagedKeys staged({rows, 0});
+    for (int head = 0; head < shape_.heads; ++head) {
+      const auto* q = reinterpret_cast<const std::byte*>(query_group(shape_, head, 0, state_.q));
+      const DotScoreInput in{q, k_steps_, _mm512_set1_ps(state_.factors[head])};
+      const KeyBlock keys = {rows, head * tile_.k_head_bytes};
+      const bool last = head + 1 == shape_.heads;
+      const KeyBlock after = {rows, last ? 0 : keys.offset + tile_.k_head_bytes};
+      dot_score_head(in, groups_, keys, blocks, after, slot(head), staged, k_fetcher_);
+    }
   }
 
   void soften(int head) {
@@ -392,7 +440,9 @@ class DotAttention {
   }
 
  private:
-  float* slot(int head) const { return score_slot(shape_, state_, head); }
+  float* slot(int head) const {
+    return state_.scores + ptrdiff_t{head * groups_} * kTileKeys * kGroupRows;
+  }
   int pairs_of_groups() const { return (groups_ + 1) / 2; }
   int strip_vectors() const { return dot_strip(std::min(groups_, 2)); }
   int strips() const { return (v_steps_ + strip_vectors() - 1) / strip_vectors(); }
@@ -405,10 +455,14 @@ class DotAttention {
   Fetcher k_fetcher_, v_fetcher_;
 };
 
-/// The table's function: dots where the item takes them, fp32 vectors for the rest.
+/// The table's function: dots where the item takes them, fp32 vectors for the rest. All heads go
+/// through one stage before the next begins, so that K and V are each walked at a stretch.
 void attend_tile_with_dots(const ItemShape& shape, const Tile& tile, const ItemState& state) {
   if (!shape.dots) return attend_tile(shape, tile, state);
-  ping_pong(shape.heads, DotAttention(shape, tile, state));
+  DotAttention attention(shape, tile, state);
+  attention.score();
+  for (int head = 0; head < shape.heads; ++head) attention.soften(head);
+  for (int head = 0; head < shape.heads; ++head) attention.add_values(head);
 }
 
 void place_bf16_query(const ItemShape& shape, int head, int row, const void* query, float* q) {

@@ -17,10 +17,13 @@ namespace deuce::cpu {
 
 inline constexpr int kVectorTileKeys = 24;  // keys that share one softmax step
 inline constexpr int kDotTileKeys = 48;     // the same, with dots
+/// With bundles of short rows and little arithmetic: the second-level cache then keeps what was
+/// fetched until it is used.
+inline constexpr int kShortDotTileKeys = 16;
 /// The larger one: what arrays of keys have room for.
 inline constexpr int kTileKeys = std::max(kVectorTileKeys, kDotTileKeys);
 inline constexpr int kGroupRows = 4;      // rows that a vector of scores holds of each key
-inline constexpr int kScoreSlots = 2;     // heads whose scores or weights are kept at a time
+inline constexpr int kScoreSlots = 2;     // heads whose scores or weights fp32 vectors keep
 inline constexpr int kMaxLanes = 16;      // floats of the widest vector
 inline constexpr int kCacheLine = 64;     // bytes
 inline constexpr int kMultiplyAdds = 10;  // vector multiply-adds of one round of multiply_adds()
@@ -45,7 +48,16 @@ struct ItemShape {
   bool late_factor = false;  // without dots: queries came without the factor of their scores
 
   int groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
-  int tile_keys() const { return dots ? kDotTileKeys : kVectorTileKeys; }
+  int tile_keys() const {
+    if (!dots) return kVectorTileKeys;
+    return heads >= 4 && groups() == 1 && head_dim_qk <= 64 ? kShortDotTileKeys : kDotTileKeys;
+  }
+  /// Of the next tile when `left` keys are: tiles shrink towards the end, because while the last
+  /// ones are computed little is left to fetch.
+  int tile_keys(int64_t left) const {
+    const int64_t half = (left / 2 + first_tile_keys() - 1) / first_tile_keys() * first_tile_keys();
+    return static_cast<int>(std::clamp<int64_t>(half, first_tile_keys(), tile_keys()));
+  }
   /// Nothing is computed while the first tile is fetched, so it is a short one.
   int first_tile_keys() const { return dots ? 16 : 12; }
 };
@@ -61,7 +73,7 @@ struct ItemState {
   float* q;           // [heads, groups, kGroupRows * padded head_dim_qk]
   float* o;           // [heads, groups, kGroupRows * padded head_dim_v]
   GroupStats* stats;  // [heads, groups]
-  float* scores;      // [kScoreSlots, groups, kTileKeys * kGroupRows]
+  float* scores;      // [score_slots(), groups, kTileKeys * kGroupRows]
   float* expanded;    // [kTileKeys, padded head_dim_qk + padded head_dim_v]
   float* zeros;       // [kMaxLanes]; set by begin()
   float* factors;     // [heads]: with dots or late_factor, what a product lacks to a score
@@ -121,6 +133,11 @@ struct Kernels {
   /// Dimensions of a row in q, o and expanded tiles; the rest is zero.
   int padded(int head_dim) const { return round_up(head_dim, 2 * lanes); }
 };
+
+/// Heads whose scores or weights are kept at a time: all of them with dots.
+inline int score_slots(const Kernels& kernels, int heads) {
+  return kernels.dots ? std::max(heads, kScoreSlots) : kScoreSlots;
+}
 
 /// Whether products are sums of bf16 pairs: where q, cache and output all are bf16, so that weights
 /// rounded to it cost no precision that the caller asked for, and rows fill whole vectors.

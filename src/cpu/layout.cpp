@@ -39,7 +39,8 @@ Scratch carve(const Problem& problem, const Kernels& kernels, const Bundle& bund
   scratch.item.q = carver.take<float>(all_groups * kGroupRows * k_width);
   scratch.item.o = carver.take<float>(all_groups * kGroupRows * v_width);
   scratch.item.stats = carver.take<GroupStats>(all_groups);
-  scratch.item.scores = carver.take<float>(int64_t{kScoreSlots} * groups * kTileKeys * kGroupRows);
+  scratch.item.scores = carver.take<float>(int64_t{score_slots(kernels, bundle.heads)} * groups *
+                                           kTileKeys * kGroupRows);
   scratch.item.expanded = carver.take<float>(int64_t{kTileKeys} * (k_width + v_width));
   scratch.item.zeros = carver.take<float>(kMaxLanes);
   scratch.item.factors = carver.take<float>(bundle.heads);
@@ -66,7 +67,8 @@ Layout::Layout(const Problem& problem, const Kernels& kernels, int threads, int 
   const int per_thread = threads == 1 || problem.split_kv_len > 0 ? 1 : kWorkersPerThread;
   max_workers_ = forced_ ? forced_workers : threads * per_thread;
   std::size_t counter_bytes = 0, partial_bytes = 0;
-  for (const Bundle& bundle : {single_head(problem), widest_bundle(problem)}) {
+  for (const Bundle& bundle :
+       {single_head(problem), widest_bundle(problem), shared_bundle(problem, threads)}) {
     const WorkShape shape = work_shape(problem, bundle, max_workers_);
     const PartialMap map = partial_map(shape);
     counter_bytes = std::max(counter_bytes, map.counter_count() * sizeof(uint32_t));
@@ -80,6 +82,27 @@ Layout::Layout(const Problem& problem, const Kernels& kernels, int threads, int 
   }
   partials_begin_ = workspace_aligned(counter_bytes);
   scratch_begin_ = partials_begin_ + workspace_aligned(partial_bytes);
+}
+
+/// Where cuts follow live values anyway, a short call of few requests is not cut at all: its heads
+/// are dealt out instead.
+Cut Layout::cut(const Call& call) const {
+  const bool bundles = takes_bundles(problem_, call);
+  const Cut usual = cut(call, bundles ? widest_bundle(problem_) : single_head(problem_));
+  const bool cuts_are_free = problem_.split_kv_len == 0 && problem_.num_splits == 0 && !forced_;
+  const bool leaves_threads = int64_t{call.batch} * usual.shape.kv_heads < threads_;
+  const bool is_short = usual.total <= int64_t{threads_} * kShortTilesPerThread;
+  if (!bundles || !cuts_are_free || !leaves_threads || !is_short) return usual;
+  return cut(call, shared_bundle(problem_, threads_));
+}
+
+Cut Layout::cut(const Call& call, const Bundle& bundle) const {
+  const CacheView view(problem_, call);
+  Cut cut{.bundle = bundle, .shape = work_shape(problem_, bundle, 1)};
+  cut.shape.batch = call.batch;
+  cut.total = total_tiles(cut.shape, [&](int32_t request) { return sizes_of(view, request); });
+  cut.shape.workers = workers_for(cut.total);
+  return cut;
 }
 
 int Layout::workers_for(int64_t total) const {

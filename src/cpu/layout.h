@@ -14,6 +14,7 @@
 #include "cpu/kernels.h"
 #include "kernel/partials.h"
 #include "kernel/work.h"
+#include "plan/cache_view.h"
 #include "plan/problem.h"
 
 namespace deuce::cpu {
@@ -24,6 +25,9 @@ inline constexpr int kMaxItemRows = 128;
 inline constexpr int kMaxBundleRows = 64;
 inline constexpr int kMaxHeadRows = 64;       // more rows a head than this pay for nothing
 inline constexpr int kMaxBundleBytes = 4096;  // of K a key; a page of memory
+/// A call of fewer tiles a thread than this spends more on merging than narrower bundles cost.
+inline constexpr int kShortTilesPerThread = 4;
+inline constexpr int kMinBundleBytes = 1024;  // of K a key, when a bundle is made narrower for that
 /// Ranges a thread claims when there is enough work: a thread that loses its CPU holds up one.
 inline constexpr int kWorkersPerThread = 4;
 inline constexpr int kTilesPerWorker = 8;
@@ -58,12 +62,26 @@ constexpr Bundle widest_bundle(const Problem& problem) {
   return widest;
 }
 
+/// The largest part of the widest bundle of which a request has one for each thread, if that still
+/// reads long enough pieces; else the widest bundle.
+constexpr Bundle shared_bundle(const Problem& problem, int threads) {
+  const Bundle widest = widest_bundle(problem);
+  if (problem.num_kv_heads / widest.heads >= threads) return widest;
+  for (int heads = widest.heads - 1; heads >= 1; --heads) {
+    const bool enough = problem.num_kv_heads / heads >= threads;
+    if (widest.heads % heads != 0 || !enough) continue;
+    const int64_t bytes = int64_t{heads} * problem.head_dim_qk * dtype_bytes(problem.kv_type);
+    if (bytes < kMinBundleBytes) break;
+    return {.heads = heads, .row_tile = widest.rows_per_head() * heads};
+  }
+  return widest;
+}
+
 /// Bundles help where the heads of a key lie side by side.
-inline Bundle bundle_for(const Problem& problem, const Call& call) {
+inline bool takes_bundles(const Problem& problem, const Call& call) {
   const bool k_dense = call.k_stride[2] == problem.head_dim_qk;
   const bool v_dense = call.v_stride[2] == problem.head_dim_v;
-  const bool heads_inside = call.k_stride[2] < call.k_stride[1];
-  return k_dense && v_dense && heads_inside ? widest_bundle(problem) : single_head(problem);
+  return k_dense && v_dense && call.k_stride[2] < call.k_stride[1];
 }
 
 constexpr WorkShape work_shape(const Problem& problem, const Bundle& bundle, int workers) {
@@ -78,6 +96,19 @@ constexpr WorkShape work_shape(const Problem& problem, const Bundle& bundle, int
                    .window_left = problem.window_left,
                    .window_right = problem.window_right}};
 }
+
+inline RequestSizes sizes_of(const CacheView& view, int64_t request) {
+  return {.kv_start = view.kv_start(request),
+          .kv_len = view.kv_len(request),
+          .q_len = static_cast<int32_t>(view.q_len(request))};
+}
+
+/// How the work of one call is cut.
+struct Cut {
+  Bundle bundle;
+  WorkShape shape;
+  int64_t total = 0;  // tiles
+};
 
 /// Pointers into a worker's scratch.
 struct Scratch {
@@ -99,8 +130,7 @@ class Layout {
   std::size_t control_bytes() const { return partials_begin_; }
   int threads() const { return threads_; }
   int max_workers() const { return max_workers_; }
-  /// Workers for `total` tiles: few for little work, several a thread for much.
-  int workers_for(int64_t total) const;
+  Cut cut(const Call& call) const;
 
   uint32_t* counters(std::byte* workspace) const { return reinterpret_cast<uint32_t*>(workspace); }
   float* partials(std::byte* workspace) const {
@@ -110,6 +140,10 @@ class Layout {
   PartialMap partial_map(const WorkShape& shape) const;
 
  private:
+  Cut cut(const Call& call, const Bundle& bundle) const;
+  /// Few for little work, several a thread for much.
+  int workers_for(int64_t total) const;
+
   Problem problem_;
   const Kernels* kernels_;
   int threads_, max_workers_;

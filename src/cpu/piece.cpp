@@ -175,7 +175,8 @@ void PieceAttention::walk_keys(const Piece& piece, const RequestSizes& sizes, co
     Tile& tile = tiles[current];
     Tile& next = tiles[1 - current];
     const int64_t next_key = key + tile.keys;
-    locate(piece.item, {next_key, keys.last}, item_shape_.tile_keys(), 1 - current, next);
+    locate(piece.item, {next_key, keys.last}, item_shape_.tile_keys(keys.last - next_key),
+           1 - current, next);
     tile.next_keys = next.keys;
     tile.next_k_rows = next.k_rows;
     tile.next_v_rows = next.v_rows;

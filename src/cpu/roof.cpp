@@ -56,20 +56,35 @@ std::atomic<float> sink{0};
 
 }  // namespace
 
+std::size_t roof_bytes() {
+  return std::clamp(3 * last_level_cache_bytes(), kLeastBuffer, kLargestBuffer);
+}
+
 ReadRoof::ReadRoof(int threads)
     : pool_(threads > 0 ? std::make_shared<Pool>(threads) : Pool::get()),
-      bytes_(std::clamp(3 * last_level_cache_bytes(), kLeastBuffer, kLargestBuffer)),
-      buffer_(new std::byte[bytes_]) {
-  timed_pass(*pool_, static_cast<int>(bytes_ / kClaimBytes),
-             [&](int i) { std::memset(buffer_.get() + i * kClaimBytes, 1, kClaimBytes); });
+      buffer_(new std::byte[roof_bytes()]) {
+  deal_out({buffer_.get(), roof_bytes()});
+  timed_pass(*pool_, static_cast<int>(claims_.size()),
+             [&](int i) { std::memset(buffer_.get() + i * kClaimBytes, 1, claims_[i].size()); });
+}
+
+ReadRoof::ReadRoof(const std::vector<std::span<const std::byte>>& memory) : pool_(Pool::get()) {
+  for (const auto& part : memory) deal_out(part);
 }
 
 ReadRoof::~ReadRoof() = default;
 
+void ReadRoof::deal_out(std::span<const std::byte> memory) {
+  bytes_ += memory.size();
+  for (; !memory.empty(); memory = memory.subspan(claims_.back().size())) {
+    claims_.push_back(memory.first(std::min(memory.size(), kClaimBytes)));
+  }
+}
+
 double ReadRoof::pass() {
   const Kernels& kernels = chosen_kernels();
-  const double seconds = timed_pass(*pool_, static_cast<int>(bytes_ / kClaimBytes), [&](int i) {
-    sink = kernels.read_lines(buffer_.get() + i * kClaimBytes, kClaimBytes);
+  const double seconds = timed_pass(*pool_, static_cast<int>(claims_.size()), [&](int i) {
+    sink = kernels.read_lines(claims_[i].data(), claims_[i].size());
   });
   return static_cast<double>(bytes_) / seconds;
 }

@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace deuce::cpu {
 
@@ -31,23 +33,31 @@ struct Roof {
 /// Size of the last-level cache in bytes; a guess of 32 MiB where the system does not tell.
 std::size_t last_level_cache_bytes();
 
-/// A buffer beyond the last-level cache, read pass by pass: what a sample can be put next to that
-/// was taken a moment ago. Neighbours on the machine change the roof by half from one second to the
-/// next.
+/// Bytes of a roof's buffer: several times the last-level cache.
+std::size_t roof_bytes();
+
+/// Memory beyond the last-level cache, read pass by pass: what a sample can be put next to that was
+/// taken a moment ago. Neighbours on the machine change the roof by half from one second to the
+/// next, and two buffers of one process may differ by a quarter (docs/cpu.md).
 class ReadRoof {
  public:
-  /// `threads` 0 = the pool that runs use. Allocates and touches the buffer.
+  /// `threads` 0 = the pool that runs use. Allocates and touches a buffer.
   explicit ReadRoof(int threads = 0);
+  /// Reads the caller's memory instead.
+  explicit ReadRoof(const std::vector<std::span<const std::byte>>& memory);
   ~ReadRoof();
-  /// Reads the buffer once; bytes per second.
+  /// Reads all of it once; bytes per second.
   double pass();
   Pool& pool() { return *pool_; }
   std::size_t buffer_bytes() const { return bytes_; }
 
  private:
+  void deal_out(std::span<const std::byte> memory);
+
   std::shared_ptr<Pool> pool_;
-  std::size_t bytes_;
   std::unique_ptr<std::byte[]> buffer_;
+  std::vector<std::span<const std::byte>> claims_;
+  std::size_t bytes_ = 0;
 };
 
 /// Measures for about `seconds` (the buffer's first touch comes on top, below a second).

@@ -19,23 +19,19 @@ class Run {
   Run(const Problem& problem, const Kernels& kernels, const Layout& layout, const Call& call,
       std::byte* workspace);
 
-  int workers() const { return shape_.workers; }
+  int workers() const { return cut_.shape.workers; }
   /// Everything worker `worker` owns, on the scratch of a participant.
   void work(int participant, int worker) const;
 
  private:
-  RequestSizes sizes(int32_t request) const;
-
   const Problem& problem_;
   const Kernels& kernels_;
   const Layout& layout_;
   const Call& call_;
   std::byte* workspace_;
   CacheView view_;
-  Bundle bundle_;
-  WorkShape shape_;
+  Cut cut_;
   PartialSpace space_;
-  int64_t total_ = 0;
 };
 
 }  // namespace deuce::cpu

@@ -19,5 +19,14 @@ TEST(Roof, ReadsABufferBeyondTheLastLevelCacheAtAPlausibleRate) {
   EXPECT_LT(roof.multiply_adds.best, 1e12) << "faster than any core";
 }
 
+TEST(Roof, ReadsTheMemoryItIsGivenAndCountsItsBytes) {
+  std::vector<std::byte> first((std::size_t{5} << 20) + 256), second(4096);
+  ReadRoof roof(std::vector<std::span<const std::byte>>{first, second});
+  EXPECT_EQ(roof.buffer_bytes(), first.size() + second.size());
+  const double rate = roof.pass();
+  EXPECT_GT(rate, 1e8);
+  EXPECT_LT(rate, 1e13);
+}
+
 }  // namespace
 }  // namespace deuce::cpu

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "api/environment.h"
 #include "cpu/roof.h"
@@ -37,10 +38,21 @@ class HostRepeat final : public Repeat {
   std::function<Status(std::size_t)> launch_;
 };
 
-/// All threads stream a buffer beyond the last-level cache once.
+/// The pool of pages, or rows, of K or V that a call may read. Workloads lay it out densely.
+std::span<const std::byte> pool_of(const deuce_decode_args& call, const void* pool,
+                                   const int64_t* stride, int32_t type) {
+  const int64_t pages = call.num_pages > 0 ? call.num_pages : call.batch;
+  const int64_t bytes = pages * stride[0] * dtype_bytes(static_cast<DType>(type));
+  return {static_cast<const std::byte*>(pool),
+          static_cast<std::size_t>(std::max<int64_t>(0, bytes))};
+}
+
+/// All threads stream memory beyond the last-level cache once.
 class HostRoof final : public ReadRoof {
  public:
-  explicit HostRoof(std::shared_ptr<cpu::ReadRoof> roof) : roof_(std::move(roof)) {}
+  explicit HostRoof(std::shared_ptr<cpu::ReadRoof> roof) : roof_(std::move(roof)) {
+    roof_->pass();  // wakes the threads
+  }
   Result<double> pass() override { return roof_->pass(); }
 
  private:
@@ -87,11 +99,25 @@ class HostDevice final : public Device {
     return std::unique_ptr<Repeat>(std::make_unique<HostRepeat>(count, std::move(launch)));
   }
 
-  Result<std::unique_ptr<ReadRoof>> roof(const deuce_decode_config&,
-                                         const std::vector<deuce_decode_args>&, int64_t) override {
-    if (roof_ == nullptr) roof_ = std::make_shared<cpu::ReadRoof>();
-    roof_->pass();  // wakes the threads
-    return std::unique_ptr<ReadRoof>(std::make_unique<HostRoof>(roof_));
+  /// Over the caches themselves, because other memory of the process may be faster or slower; over
+  /// a buffer where they are too small.
+  Result<std::unique_ptr<ReadRoof>> roof(const deuce_decode_config& config,
+                                         const std::vector<deuce_decode_args>& calls,
+                                         int64_t) override {
+    std::vector<std::span<const std::byte>> pools;
+    std::size_t bytes = 0;
+    for (const deuce_decode_args& call : calls) {
+      if (bytes >= cpu::roof_bytes()) break;
+      pools.push_back(pool_of(call, call.k, call.k_stride, config.kv_dtype));
+      pools.push_back(pool_of(call, call.v, call.v_stride, config.kv_dtype));
+      bytes += pools[pools.size() - 2].size() + pools.back().size();
+    }
+    if (bytes >= 3 * cache_bytes()) {
+      return std::unique_ptr<ReadRoof>(
+          std::make_unique<HostRoof>(std::make_shared<cpu::ReadRoof>(pools)));
+    }
+    if (buffer_roof_ == nullptr) buffer_roof_ = std::make_shared<cpu::ReadRoof>();
+    return std::unique_ptr<ReadRoof>(std::make_unique<HostRoof>(buffer_roof_));
   }
 
   double read_roof() override {
@@ -100,7 +126,7 @@ class HostDevice final : public Device {
   std::size_t cache_bytes() const override { return cpu::last_level_cache_bytes(); }
 
  private:
-  std::shared_ptr<cpu::ReadRoof> roof_;  // its buffer serves every point
+  std::shared_ptr<cpu::ReadRoof> buffer_roof_;  // serves every point
 };
 
 }  // namespace
