@@ -258,7 +258,7 @@ TEST_P(Numerics, RatioSevenIsAsGoodAsRatioEight) {
 
 // Witness: vllm-project/vllm PR#49077. The NaN byte of e4m3 decoded as 480.
 TEST_P(Numerics, EveryByteOfTheFp8FormatsIsItself) {
-  if (subject().device != nullptr) GTEST_SKIP() << "its tensors lie on the host";
+  if (leaves_out(subject().device != nullptr, "all")) GTEST_SKIP() << "its tensors lie on the host";
   for (const int32_t dtype : {DEUCE_E4M3, DEUCE_E5M2}) {
     const reference::NumberFormat format = reference::number_format(DType{dtype});
     deuce_decode_config config;

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,10 +77,12 @@ struct RunOptions {
   std::ptrdiff_t workspace_excess = 0;  // bytes given beyond what was asked for
 };
 
-/// Cases of the running test that subjects computed, and that they refused by name. A test in which
-/// everything is refused has shown nothing, so Backends (kernel/backends.h) looks at it.
+/// Cases of the running test that subjects computed, that they refused by name, and that the test
+/// left out for them. A test in which everything is refused has shown nothing, and what is left out
+/// easily grows, so Backends (kernel/backends.h) looks at them.
 struct ServedCases {
   int computed = 0, refused = 0;
+  std::set<std::string> left_out = {};
   void note(deuce_status status) {
     computed += status == DEUCE_OK ? 1 : 0;
     refused += status == DEUCE_UNSUPPORTED ? 1 : 0;
