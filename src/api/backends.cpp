@@ -43,6 +43,13 @@ std::span<const BackendEntry> backends() {
   return table;
 }
 
+namespace {
+/// Made when the library is loaded: a child of fork() waits for ever for what another thread of its
+/// parent had begun to make.
+[[maybe_unused]] const auto kMadeAtLoad = backends();
+[[maybe_unused]] const bool kTextMadeAtLoad = Status().field().empty();
+}  // namespace
+
 const BackendEntry* find_backend(Backend id) {
   for (const BackendEntry& entry : backends()) {
     if (entry.id == id) return &entry;

@@ -28,6 +28,10 @@ std::span<const Kernels* const> available_kernels() {
   return list;
 }
 
+namespace {
+[[maybe_unused]] const auto kMadeAtLoad = available_kernels();  // why: api/backends.cpp
+}  // namespace
+
 const Kernels& chosen_kernels() {
   const Kernels* choice = forced();
   return choice != nullptr ? *choice : *available_kernels().front();

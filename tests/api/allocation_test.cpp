@@ -72,6 +72,19 @@ TEST_P(Allocation, RunAllocatesNothingOnAnyThread) {
   }
 }
 
+// What is made on first use, behind a guard, blocks a child of fork() for ever when another thread
+// was at it. Shows something as the first test of its process, as ctest runs it.
+TEST(Allocations, TheFirstPlanOfAProcessMakesNothingThatStays) {
+  Sample sample(DEUCE_BACKEND_CPU);
+  const auto allocations = [&] {
+    const long before = g_allocations;
+    deuce::DecodePlan plan(sample.config);
+    return g_allocations - before;
+  };
+  const long first = allocations(), second = allocations();
+  EXPECT_EQ(first, second);
+}
+
 TEST_P(Allocation, TheHookSeesTheLibrary) {
   const long before = g_allocations;
   Sample sample(GetParam());
