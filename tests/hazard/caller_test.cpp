@@ -76,10 +76,12 @@ TEST(Caller, IsToldOfAHazardInOneLineAndHowToRepeatIt) {
   call.args.out = const_cast<void*>(call.args.q);  // results over the queries
   ASSERT_EQ(call.run(), DEUCE_HAZARD);
   const std::string sentence = deuce_last_error();
+  // Which CTA stores first is a matter of the compiler's order of evaluation: a seed repeats a run
+  // of the same build.
   EXPECT_TRUE(
-      sentence.starts_with("emulator: H20: store to q, which the kernel must not write; at "
-                           "CTA 1 epilogue warp "))
+      sentence.starts_with("emulator: H20: store to q, which the kernel must not write; at CTA "))
       << sentence;
+  EXPECT_NE(sentence.find(" epilogue warp "), std::string::npos) << sentence;
   EXPECT_TRUE(sentence.ends_with("; replay: the same call with emulator_seed 5, row_replicas 4"))
       << sentence;
   EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
