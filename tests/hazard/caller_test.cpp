@@ -76,8 +76,7 @@ TEST(Caller, IsToldOfAHazardInOneLineAndHowToRepeatIt) {
   call.args.out = const_cast<void*>(call.args.q);  // results over the queries
   ASSERT_EQ(call.run(), DEUCE_HAZARD);
   const std::string sentence = deuce_last_error();
-  // Which CTA stores first is a matter of the compiler's order of evaluation: a seed repeats a run
-  // of the same build.
+  // Which CTA stores first differs between builds: a seed repeats a run of the same one.
   EXPECT_TRUE(
       sentence.starts_with("emulator: H20: store to q, which the kernel must not write; at CTA "))
       << sentence;
