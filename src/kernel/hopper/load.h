@@ -110,8 +110,7 @@ class Load {
       }
     }
     bool bad = false;
-    const int boxes = kTileTokens / params_.box_rows;
-    const int parts = boxes * (kConfig.halves() / params_.box_halves);
+    const int boxes = params_.boxes, parts = params_.box_parts;
     const auto pool = static_cast<uint32_t>(params_.num_pages);
     DEUCE_ROLLED
     for (int first = 0; first < parts; first += 32) {

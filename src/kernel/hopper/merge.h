@@ -61,9 +61,16 @@ class Merge {
       slot_step_ = 1;
       counter_ = params_.slots + item;
     } else {
-      const int32_t first_worker = schedule.worker_of(piece.item_begin);
-      order_ = machine_.block() - first_worker;
-      pieces_ = schedule.worker_of(piece.item_begin + tiles - 1) - first_worker + 1;
+      int32_t first_worker = 0;
+      if (schedule.parts() > 0) {
+        pieces_ = schedule.parts();
+        order_ = params_.by_parts.remainder(machine_.block());
+        first_worker = machine_.block() - order_;
+      } else {
+        first_worker = schedule.worker_of(piece.item_begin);
+        order_ = machine_.block() - first_worker;
+        pieces_ = schedule.worker_of(piece.item_begin + tiles - 1) - first_worker + 1;
+      }
       // A CTA has two cut pieces at most: one that continues an item, one that begins another.
       first_slot_ = 2 * first_worker;
       slot_step_ = 2;

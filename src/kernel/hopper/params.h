@@ -21,6 +21,10 @@ struct alignas(64) Params {
   int32_t window_left = 0, window_right = 0;
   int32_t q_len = 0;  // rows a request when cu_q_len is null
   FastDivide by_group, by_page, by_workers;
+  // Where all requests are equally long: workers that take part, a multiple of the items, and how
+  // many share an item. Each then has parts of one item only. 0 parts: never.
+  FastDivide by_aligned, by_parts;
+  int32_t parts = 0;
   int32_t kv_len_all = 0;  // when kv_len is null
   int32_t max_kv_len = 0, max_q_len = 0;
   int64_t capacity = 0;     // tokens a request can hold: table columns x page, or slots
@@ -38,6 +42,7 @@ struct alignas(64) Params {
   int32_t paged = 0, num_pages = 0;  // pages of the pool, or rows of the contiguous cache
   int32_t box_rows = 0;              // slots of one TMA box: a power of two that divides the page
   int32_t box_halves = 0;            // 128-byte columns that one box fetches
+  int32_t boxes = 0, box_parts = 0;  // of a tile: in a column, and in all columns
   const int32_t* block_table = nullptr;  // [batch, columns]
   int64_t block_table_stride = 0;
   const int32_t *page_indptr = nullptr, *page_indices = nullptr, *last_page_len = nullptr;

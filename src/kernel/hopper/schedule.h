@@ -110,6 +110,7 @@ class Schedule {
   struct Line {
     int32_t item_cost = 0;  // positions of an item on the line before its tiles
     int32_t window = 0, window_begin = 0, window_length = 0;
+    int32_t parts = 0;  // workers of an item, each with no other
     int32_t per_worker = 0, longer = 0;
     int32_t begin = 0, end = 0;  // what is left of the CTA's stretch of the line
     int32_t index = 0, request_begin = 0, request_end = 0;  // current request, on the line
@@ -122,16 +123,19 @@ class Schedule {
     for (int32_t base = (params.batch - 1) & ~31; base >= 0; base -= 32) {
       load_window(base);
       total += line_.window_length;
-      items += items_of_window();
+      if (params.batch > 32) items += items_of_window();
     }
     if (total >= kTilesThatHideCosts * params.by_workers.divisor) {
+      if (params.batch <= 32) items = items_of_window();  // short calls do without
       line_.item_cost = kItemCost;
       total += items * kItemCost;
       measure_window();
     }
+    line_.parts = aligned_parts(total);
+    const FastDivide& by = line_.parts > 0 ? params.by_aligned : params.by_workers;
+    line_.per_worker = by.quotient(total);
+    line_.longer = total - line_.per_worker * by.divisor;
     const int32_t worker = machine.block();
-    line_.per_worker = params.by_workers.quotient(total);
-    line_.longer = total - line_.per_worker * params.by_workers.divisor;
     line_.begin = stretch_begin(worker);
     line_.end = stretch_begin(worker + 1);
   }
@@ -167,12 +171,18 @@ class Schedule {
 
   DEUCE_DEVICE Line& line() { return line_; }
 
-  /// First position of a worker's stretch.
+  /// First position of a worker's stretch. With aligned parts floor(worker x total / workers), so
+  /// that borders of stretches fall on those of items.
   DEUCE_DEVICE int32_t stretch_begin(int32_t worker) const {
-    return worker * line_.per_worker + min_of(worker, line_.longer);
+    if (line_.parts == 0) return worker * line_.per_worker + min_of(worker, line_.longer);
+    worker = min_of(worker, params_.by_aligned.divisor);
+    return worker * line_.per_worker + params_.by_aligned.quotient(worker * line_.longer);
   }
 
-  /// The worker whose stretch holds a position of the line.
+  /// Workers that share every item, each a part of it alone; 0 where stretches ignore the items.
+  DEUCE_DEVICE int32_t parts() const { return line_.parts; }
+
+  /// The worker whose stretch holds a position of the line, without aligned parts.
   DEUCE_DEVICE int32_t worker_of(int32_t tile) const {
     const int32_t in_longer = line_.longer * (line_.per_worker + 1);
     const bool longer = tile < in_longer;
@@ -182,6 +192,16 @@ class Schedule {
   }
 
  private:
+  /// Parts of items for this step: only where all requests have as many tiles, at least one a
+  /// worker, and not so many that the workers left out weigh more than the merges saved.
+  DEUCE_DEVICE int32_t aligned_parts(int32_t total) const {
+    const int32_t workers = params_.by_aligned.divisor;
+    if (kConfig.fixed_borders || params_.parts == 0 || params_.batch > 32) return 0;
+    if (total < workers || total >= kConfig.tiles_that_hide_merges() * workers) return 0;
+    const int32_t tiles = lane_request_.tiles(), first = broadcast(tiles, 0);
+    return machine_.any(machine_.lane() < params_.batch && tiles != first) ? 0 : params_.parts;
+  }
+
   /// Forced borders: the piece around position `first`, as positions; false where it began before
   /// the stretch. It may end behind the stretch.
   DEUCE_DEVICE bool align(Piece& piece, int32_t& first, int32_t& last) const {
@@ -226,17 +246,14 @@ class Schedule {
     const int32_t index = base + machine_.lane();
     line_.window = base;
     lane_request_ = index < params_.batch ? request_of(machine_, params_, index) : Request{};
+    lane_items_ = lane_request_.tiles() > 0 ? params_.kv_heads * row_tiles_of(lane_request_) : 0;
     measure_window();
   }
   DEUCE_DEVICE int32_t row_tiles_of(const Request& request) const {
     return (request.q_len * params_.group + kConfig.rows() - 1) / kConfig.rows();
   }
-  /// Items of this lane's request.
-  DEUCE_DEVICE int32_t lane_items() const {
-    return lane_request_.tiles() > 0 ? params_.kv_heads * row_tiles_of(lane_request_) : 0;
-  }
   DEUCE_DEVICE int32_t items_of_window() const {
-    int32_t items = lane_items();
+    int32_t items = lane_items_;
     DEUCE_ROLLED
     for (int mask = 16; mask > 0; mask /= 2) {
       items += static_cast<int32_t>(machine_.shuffle_xor(static_cast<uint32_t>(items), mask));
@@ -244,15 +261,17 @@ class Schedule {
     return items;
   }
   DEUCE_DEVICE void measure_window() {
-    lane_length_ = (lane_request_.tiles() + line_.item_cost) * lane_items();
+    lane_length_ = (lane_request_.tiles() + line_.item_cost) * lane_items_;
     upto_ = lane_length_;
+    // Lanes without a request are behind all others, and nobody looks at what they hold.
+    const int lanes = min_of(32, params_.batch - line_.window);
     DEUCE_ROLLED
-    for (int delta = 1; delta < 32; delta *= 2) {
+    for (int delta = 1; delta < lanes; delta *= 2) {
       const auto other =
           static_cast<int32_t>(machine_.shuffle_up(static_cast<uint32_t>(upto_), delta));
       if (machine_.lane() >= delta) upto_ += other;
     }
-    line_.window_length = broadcast(upto_, 31);
+    line_.window_length = broadcast(upto_, lanes - 1);
   }
 
   /// Finds the request that holds tile line_.begin, in this window or a later one.
@@ -283,6 +302,7 @@ class Schedule {
   Machine& machine_;
   const Params& params_;
   Request lane_request_;                // of this lane
+  int32_t lane_items_ = 0;              // and its items
   int32_t lane_length_ = 0, upto_ = 0;  // its part of the line, and that of the window up to it
   Line line_;
 };
