@@ -109,11 +109,6 @@ Status check_problem(const Problem& problem) {
   }
   if (Status bad = check_types(problem); !bad.ok()) return bad;
   if (Status bad = check_modes(problem); !bad.ok()) return bad;
-  if (problem.kv_type == DType::e4m3 && problem.head_dim_qk == 64 && problem.page_size % 2 != 0) {
-    return unsupported("page_size",
-                       "page_size is {}: hopper takes even pages with e4m3 and head_dim 64",
-                       problem.page_size);
-  }
   if (problem.max_kv_len > kMaxKeys) {
     return unsupported("max_kv_len", "max_kv_len is {}: hopper takes at most {}",
                        problem.max_kv_len, kMaxKeys);
@@ -283,6 +278,12 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   params.box_halves = shape.box_halves(params.box_rows);
   params.boxes = hopper::kTileTokens / params.box_rows;
   params.box_parts = params.boxes * (shape.halves() / params.box_halves);
+  params.k_data = static_cast<const unsigned char*>(call.k);
+  params.v_data = static_cast<const unsigned char*>(call.v);
+  for (int i = 0; i < 3; ++i) {
+    params.k_step[i] = call.k_stride[i] * shape.element_bytes();
+    params.v_step[i] = call.v_stride[i] * shape.element_bytes();
+  }
   params.block_table = call.block_table;
   params.block_table_stride = call.block_table_stride;
   params.page_indptr = call.page_indptr;

@@ -158,7 +158,6 @@ Case within_reach(const Subject& subject, Case drawn) {
     drawn.token_scales = false;
     drawn.descales = drawn.descales && drawn.fp8_cache();
     if (drawn.out_dtype == DEUCE_E4M3 || drawn.out_dtype == DEUCE_E5M2) drawn.out_dtype = type;
-    if (drawn.fp8_cache()) drawn.page_size += drawn.page_size % 2;
     drawn.padding = 16;
     drawn.row_replicas = 0;
     // Kernels of more than 16 rows have one score slot or two.

@@ -70,6 +70,9 @@ struct Config {
     const bool whole = engine == Engine::warpgroup ? box_rows == kTileTokens : box_rows >= 8;
     return whole ? halves() : 1;
   }
+  /// A slot is less than the 128 bytes at whose multiples a box may land: odd pages come slot by
+  /// slot.
+  constexpr bool has_small_slots() const { return span_bytes() < 128; }
   constexpr int depth_steps() const { return head_dim / 16; }
   constexpr int output_tiles() const { return head_dim / 8; }
   friend constexpr bool operator==(const Config&, const Config&) = default;

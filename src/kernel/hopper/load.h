@@ -109,6 +109,9 @@ class Load {
         next_ids_ = load_ids(column_ + 32);
       }
     }
+    if constexpr (kConfig.has_small_slots()) {
+      if (params_.box_rows == 1) return issue_slots(tile_begin, tile, arrived);
+    }
     bool bad = false;
     const int boxes = params_.boxes, parts = params_.box_parts;
     const auto pool = static_cast<uint32_t>(params_.num_pages);
@@ -119,10 +122,8 @@ class Load {
       const bool live = begin < live_.last && begin + params_.box_rows > live_.first;
       int32_t page = row_, slot = begin;
       if (params_.paged != 0) {
-        const int32_t column = params_.by_page.quotient(begin), ahead = column - column_;
-        const auto near = machine_.shuffle(static_cast<uint32_t>(ids_), ahead & 31);
-        const auto far = machine_.shuffle(static_cast<uint32_t>(next_ids_), ahead & 31);
-        page = static_cast<int32_t>(ahead < 32 ? near : far);
+        const int32_t column = params_.by_page.quotient(begin);
+        page = page_in(column);
         slot = begin - column * params_.page_size;
         if (part < boxes && live && static_cast<uint32_t>(page) >= pool) {
           bad = true;
@@ -136,6 +137,54 @@ class Load {
     if (machine_.elect()) {
       if (!is_v_) machine_.store_shared(shared_.poisoned[ring_.slot()], bad ? 1u : 0u);
       machine_.arrive_expect(arrived, kConfig.tile_bytes());
+    }
+  }
+
+  /// Warp. Page id in a column of this lane's choice, among the 64 at hand.
+  DEUCE_DEVICE int32_t page_in(int32_t column) const {
+    const int32_t ahead = column - column_;
+    const auto near = machine_.shuffle(static_cast<uint32_t>(ids_), ahead & 31);
+    const auto far = machine_.shuffle(static_cast<uint32_t>(next_ids_), ahead & 31);
+    return static_cast<int32_t>(ahead < 32 ? near : far);
+  }
+
+  /// Slot by slot, in the 16-byte chunks that the swizzle moves: only what some row sees. The rest
+  /// of the tile keeps what it held, which no row looks at.
+  DEUCE_DEVICE void issue_slots(int32_t tile_begin, unsigned char* tile, Barrier& arrived) {
+    const unsigned char* head = (is_v_ ? params_.v_data : params_.k_data) +
+                                head_ * (is_v_ ? params_.v_step : params_.k_step)[2];
+    bool bad = false;
+    uint32_t bytes = 0;
+    DEUCE_ROLLED
+    for (int index = machine_.lane(); index < kTileTokens; index += 32) {
+      const int32_t position = tile_begin + index;
+      const int32_t column = params_.by_page.quotient(position), page = page_in(column);
+      if (position < live_.first || position >= live_.last) continue;
+      if (static_cast<uint32_t>(page) >= static_cast<uint32_t>(params_.num_pages)) {
+        bad = true;
+        if (!is_v_) report_page(column, page);
+        continue;
+      }
+      const int64_t(&step)[3] = is_v_ ? params_.v_step : params_.k_step;
+      const unsigned char* slot =
+          head + page * step[0] + (position - column * params_.page_size) * step[1];
+      copy_slot(slot, tile + index / 8 * 8 * kConfig.span_bytes(), index % 8, arrived);
+      bytes += kConfig.span_bytes();
+    }
+    bad = machine_.any(bad);
+    DEUCE_ROLLED
+    for (int mask = 16; mask > 0; mask /= 2) bytes += machine_.shuffle_xor(bytes, mask);
+    if (machine_.elect()) {
+      if (!is_v_) machine_.store_shared(shared_.poisoned[ring_.slot()], bad ? 1u : 0u);
+      machine_.arrive_expect(arrived, bytes);
+    }
+  }
+  DEUCE_DEVICE void copy_slot(const unsigned char* slot, unsigned char* block, int key,
+                              Barrier& arrived) {
+    DEUCE_ROLLED
+    for (int chunk = 0; chunk < kConfig.span_bytes() / 16; ++chunk) {
+      machine_.copy_bulk(block + TileLayout<kConfig>::chunk(key, chunk), slot + 16 * chunk, 16,
+                         arrived);
     }
   }
 

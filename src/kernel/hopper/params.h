@@ -43,6 +43,10 @@ struct alignas(64) Params {
   int32_t box_rows = 0;              // slots of one TMA box: a power of two that divides the page
   int32_t box_halves = 0;            // 128-byte columns that one box fetches
   int32_t boxes = 0, box_parts = 0;  // of a tile: in a column, and in all columns
+  // For copies of single slots, where a box would be too small: element 0, and bytes from one page,
+  // slot and KV head to the next.
+  const unsigned char *k_data = nullptr, *v_data = nullptr;
+  int64_t k_step[3] = {}, v_step[3] = {};
   const int32_t* block_table = nullptr;  // [batch, columns]
   int64_t block_table_stride = 0;
   const int32_t *page_indptr = nullptr, *page_indices = nullptr, *last_page_len = nullptr;
