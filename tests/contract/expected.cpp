@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 
 namespace deuce::contract {
@@ -111,6 +112,18 @@ uint32_t expected_product(int thread, int i) {
   return word;
 }
 
+/// What a thread writes of tile `tile`: element (thread + tile) % 4 of a sum over 32 of depth.
+uint32_t expected_group_product(int thread, int tile) {
+  const int element = (thread + tile) % 4;
+  const int row = thread % 32 / 4 + 8 * (element / 2);
+  const int column = 8 * tile + thread % 4 * 2 + element % 2;
+  int sum = 8 * row + column;
+  for (int k = 0; k < 32; ++k) {
+    sum += ((3 * row + 5 * k + thread / 32) % 7 - 3) * ((2 * k + 3 * column) % 5 - 2);
+  }
+  return std::bit_cast<uint32_t>(static_cast<float>(sum));
+}
+
 /// e4m3: sign, 4 bits of exponent with bias 7, 3 bits of fraction; all ones is NaN, no infinity.
 /// As half, whose exponent has bias 15 and whose fraction has 10 bits.
 uint32_t expected_half(uint32_t code) {
@@ -145,6 +158,8 @@ std::vector<Case> cases() {
                          {"Shuffles", Operation::shuffles},
                          {"Matrices", Operation::matrices},
                          {"MmaSync", Operation::mma_sync},
+                         {"WgmmaKeys", Operation::wgmma_keys},
+                         {"WgmmaValues", Operation::wgmma_values},
                          {"E4m3", Operation::e4m3}};
   for (const Pattern& pattern : kPatterns) {
     list.push_back(box_case(pattern, "Inside", {0, 5, 1, 1}));
@@ -194,6 +209,10 @@ std::vector<uint32_t> expected(const Case& contract) {
         for (int i = 0; i < 4; ++i) {
           word[3 * thread + i] = word[3 * thread + 4 * kThreads + i] = expected_product(thread, i);
         }
+        break;
+      case Operation::wgmma_keys:
+      case Operation::wgmma_values:
+        for (int i = 0; i < 8; ++i) word[7 * thread + i] = expected_group_product(thread, i);
         break;
       case Operation::e4m3: {
         const auto code = static_cast<uint32_t>(2 * thread);

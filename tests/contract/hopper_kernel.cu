@@ -2,13 +2,13 @@
 // The contracts compiled for a Hopper GPU; see hopper_kernel.h.
 #include "contract/hopper_kernel.h"
 
-#include "gpu/sm90_machine.cuh"
+#include "gpu/warpgroup_machine.cuh"
 
 namespace deuce::contract {
 
 __global__ void __launch_bounds__(kThreads)
     contract(Operation operation, const __grid_constant__ Params params) {
-  Sm90Machine machine(threadIdx.x, blockIdx.x, gridDim.x);
+  Sm90WarpgroupMachine machine(threadIdx.x, blockIdx.x, gridDim.x);
   run(machine, operation, params);
 }
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernel/hopper/group_descriptors.h"
 #include "kernel/machine.h"
 
 namespace deuce::contract {
@@ -19,6 +20,8 @@ enum class Operation : uint8_t {
   shuffles,        // shuffles and votes
   matrices,        // ldmatrix, plain and transposed: which lane gets which elements
   mma_sync,        // mma.sync m16n8k16 of both types: which register holds which element
+  wgmma_keys,      // wgmma with B as K lies in shared memory, two steps onto an accumulator
+  wgmma_values,    // and with B as V lies there
   e4m3             // every e4m3 value as half, and bytes of a word changing places
 };
 
@@ -38,6 +41,7 @@ struct Params {
 
 struct Storage {
   alignas(1024) uint32_t tile[kOutWords];
+  alignas(1024) uint32_t operand[2048];  // 64 rows of 128 bytes, swizzled
   uint32_t words[kThreads];
   Barrier first, second;
 };
@@ -216,6 +220,56 @@ DEUCE_DEVICE void mma_sync(M& machine, const Params& params) {
   multiply<Half>(machine, params.out + 4 * kThreads);
 }
 
+/// D[64 x 64] += A B over 32 elements of depth. B has a row of 128 bytes for every column of D, as
+/// K has for every key; transposed, for every element of depth, as V. A thread writes one element
+/// of each of its eight 8-column tiles.
+template <class T, bool kTransposed, class M>
+DEUCE_DEVICE void group_multiply(M& machine, Storage& shared, const Params& params) {
+  using Descriptors = hopper::GroupDescriptors<hopper::Config{.head_dim = 64}>;
+  const int thread = machine.thread(), warp = machine.warp();
+  for (int i = thread; i < 2048; i += kThreads) {
+    const int row = i / 32, column = 2 * (i % 32), chunk = i % 32 / 4;
+    const uint32_t pair =
+        kTransposed ? machine.template pack<T>(b_element(row, column), b_element(row, column + 1))
+                    : machine.template pack<T>(b_element(column, row), b_element(column + 1, row));
+    machine.store_shared(shared.operand[32 * row + 4 * (chunk ^ row % 8) + i % 4], pair);
+  }
+  machine.fence_async();
+  machine.sync_block();
+  const int group = machine.lane() / 4, pair = 2 * (machine.lane() % 4);
+  uint32_t a[2][4];
+  float d[8][4];
+  DEUCE_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    const int row = group + 8 * (i % 2), k = 16 * (i / 4) + pair + 8 * (i / 2 % 2);
+    a[i / 4][i % 4] =
+        machine.template pack<T>(a_element(warp, row, k), a_element(warp, row, k + 1));
+    DEUCE_UNROLL
+    for (int e = 0; e < 4; ++e) d[i][e] = d_element(group + 8 * (e / 2), 8 * i + pair + e % 2);
+  }
+  const uint32_t address = machine.shared_address(shared.operand);
+  const uint64_t b = kTransposed ? Descriptors::values(address) : Descriptors::keys(address);
+  machine.wgmma_pin(d);
+  machine.wgmma_fence();
+  DEUCE_UNROLL
+  for (int step = 0; step < 2; ++step) {
+    const uint64_t offset =
+        kTransposed ? Descriptors::value_step(step) : Descriptors::key_step(step);
+    machine.template wgmma<T, kTransposed>(d, a[step], b + offset, true);
+  }
+  machine.wgmma_commit();
+  machine.template wgmma_wait<0>();
+  machine.wgmma_pin(d);
+  DEUCE_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    const float pick = (thread + i) % 4 == 0   ? d[i][0]
+                       : (thread + i) % 4 == 1 ? d[i][1]
+                       : (thread + i) % 4 == 2 ? d[i][2]
+                                               : d[i][3];
+    machine.store_global(params.out + 8 * thread + i, std::bit_cast<uint32_t>(pick));
+  }
+}
+
 /// NaN has one form here: which of its bits are set is nobody's business.
 DEUCE_DEVICE uint32_t one_nan(uint32_t half) { return (half & 0x7fffu) > 0x7c00u ? kNan : half; }
 
@@ -242,6 +296,8 @@ DEUCE_DEVICE void run(M& machine, Operation operation, const Params& params) {
     case Operation::shuffles: shuffles(machine, params); break;
     case Operation::matrices: matrices(machine, shared, params); break;
     case Operation::mma_sync: mma_sync(machine, params); break;
+    case Operation::wgmma_keys: group_multiply<Bf16, false>(machine, shared, params); break;
+    case Operation::wgmma_values: group_multiply<Half, true>(machine, shared, params); break;
     case Operation::e4m3: e4m3(machine, params); break;
   }
 }

@@ -148,29 +148,32 @@ class Load {
     return static_cast<int32_t>(ahead < 32 ? near : far);
   }
 
-  /// Slot by slot, in the 16-byte chunks that the swizzle moves: only what some row sees. The rest
-  /// of the tile keeps what it held, which no row looks at.
+  /// Slot by slot, in the 16-byte chunks that the swizzle moves. Slots without a visible key are
+  /// not read, as elsewhere; they become zeros.
   DEUCE_DEVICE void issue_slots(int32_t tile_begin, unsigned char* tile, Barrier& arrived) {
-    const unsigned char* head = (is_v_ ? params_.v_data : params_.k_data) +
-                                head_ * (is_v_ ? params_.v_step : params_.k_step)[2];
+    const int64_t(&step)[3] = is_v_ ? params_.v_step : params_.k_step;
+    const unsigned char* head = (is_v_ ? params_.v_data : params_.k_data) + head_ * step[2];
     bool bad = false;
     uint32_t bytes = 0;
     DEUCE_ROLLED
     for (int index = machine_.lane(); index < kTileTokens; index += 32) {
       const int32_t position = tile_begin + index;
       const int32_t column = params_.by_page.quotient(position), page = page_in(column);
-      if (position < live_.first || position >= live_.last) continue;
-      if (static_cast<uint32_t>(page) >= static_cast<uint32_t>(params_.num_pages)) {
-        bad = true;
-        if (!is_v_) report_page(column, page);
+      unsigned char* block = tile + index / 8 * 8 * kConfig.span_bytes();
+      const bool live = position >= live_.first && position < live_.last;
+      if (live && static_cast<uint32_t>(page) < static_cast<uint32_t>(params_.num_pages)) {
+        const int32_t slot = position - column * params_.page_size;
+        copy_slot(head + page * step[0] + slot * step[1], block, index % 8, arrived);
+        bytes += kConfig.span_bytes();
         continue;
       }
-      const int64_t(&step)[3] = is_v_ ? params_.v_step : params_.k_step;
-      const unsigned char* slot =
-          head + page * step[0] + (position - column * params_.page_size) * step[1];
-      copy_slot(slot, tile + index / 8 * 8 * kConfig.span_bytes(), index % 8, arrived);
-      bytes += kConfig.span_bytes();
+      clear_slot(block, index % 8);
+      if (!live) continue;
+      bad = true;
+      if (!is_v_) report_page(column, page);
     }
+    machine_.fence_async();
+    machine_.sync_warp();
     bad = machine_.any(bad);
     DEUCE_ROLLED
     for (int mask = 16; mask > 0; mask /= 2) bytes += machine_.shuffle_xor(bytes, mask);
@@ -179,12 +182,20 @@ class Load {
       machine_.arrive_expect(arrived, bytes);
     }
   }
+  static constexpr int kSlotChunks = kConfig.span_bytes() / 16;
   DEUCE_DEVICE void copy_slot(const unsigned char* slot, unsigned char* block, int key,
                               Barrier& arrived) {
     DEUCE_ROLLED
-    for (int chunk = 0; chunk < kConfig.span_bytes() / 16; ++chunk) {
+    for (int chunk = 0; chunk < kSlotChunks; ++chunk) {
       machine_.copy_bulk(block + TileLayout<kConfig>::chunk(key, chunk), slot + 16 * chunk, 16,
                          arrived);
+    }
+  }
+  DEUCE_DEVICE void clear_slot(unsigned char* block, int key) {
+    DEUCE_ROLLED
+    for (int chunk = 0; chunk < kSlotChunks; ++chunk) {
+      unsigned char* place = block + TileLayout<kConfig>::chunk(key, chunk);
+      machine_.store_shared(*reinterpret_cast<Word4*>(place), Word4{});
     }
   }
 
