@@ -271,17 +271,17 @@ class NotesPlainCode : public OpFilter {
   std::vector<uint64_t> seen_;
 };
 
-/// A run of four CTAs that cuts and merges requests.
+/// A run of two CTAs that cuts and merges requests, long enough for items to count their cost.
 RunResult run_mixed(OpFilter* filter, const FittedCosts* fitted) {
   DecodeCase decode({.kernel = Backend::hopper,
                      .kv_len = mixed_lengths(500),
                      .score_slots = 0,
                      .row_replicas = 0});
-  std::vector<std::byte> workspace(hopper_workspace(decode.problem(), 4).bytes);
+  std::vector<std::byte> workspace(hopper_workspace(decode.problem(), 2).bytes);
   Options options;
   options.filter = filter;
   options.fitted = fitted;
-  return run_hopper(decode.problem(), 4, decode.call(), workspace.data(), options);
+  return run_hopper(decode.problem(), 2, decode.call(), workspace.data(), options);
 }
 
 // Entries name files of the kernel, and a name that fits nothing would be no error.
