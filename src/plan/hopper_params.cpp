@@ -97,6 +97,23 @@ Status check_shared_row(const Problem& problem, const Call& call) {
                      problem.page_size > 0 ? "pages" : "rows");
 }
 
+/// How the items of a step whose requests are equally long are shared out. 0 workers an item where
+/// there are more items than workers, or where more than one worker in sixteen would be left out.
+struct Sharing {
+  int workers_per_item = 0, used_workers = 1;
+};
+
+Sharing share_items(const Config& shape, const Problem& problem, const Call& call, int workers) {
+  if (call.cu_q_len != nullptr) return {};
+  const int64_t rows = int64_t{call.q_len} * problem.group;
+  const int64_t items =
+      int64_t{call.batch} * problem.num_kv_heads * ((rows + shape.rows() - 1) / shape.rows());
+  if (items < 1 || items > workers) return {};
+  const auto each = static_cast<int>(workers / items), used = static_cast<int>(each * items);
+  if (used < workers - workers / 16) return {};
+  return {.workers_per_item = each, .used_workers = used};
+}
+
 }  // namespace
 
 Status check_problem(const Problem& problem) {
@@ -221,24 +238,6 @@ TensorMapSpec map_spec(const Config& shape, const Problem& problem, const Call& 
   return spec;
 }
 
-/// How the items of a step whose requests are equally long are shared out: `each` workers an item,
-/// and the workers that take part. 0 each where there are more items than workers, or where more
-/// than one worker in sixteen would be left without work.
-struct Parts {
-  int each = 0, workers = 1;
-};
-
-Parts parts_of_items(const Config& shape, const Problem& problem, const Call& call, int workers) {
-  if (call.cu_q_len != nullptr) return {};
-  const int64_t rows = int64_t{call.q_len} * problem.group;
-  const int64_t items =
-      call.batch * problem.num_kv_heads * ((rows + shape.rows() - 1) / shape.rows());
-  if (items < 1 || items > workers) return {};
-  const auto each = static_cast<int>(workers / items), used = static_cast<int>(each * items);
-  if (used < workers - workers / 16) return {};
-  return {.each = each, .workers = used};
-}
-
 Params make_params(const Config& shape, const Problem& problem, const Call& call, int workers,
                    std::byte* workspace) {
   Params params;
@@ -257,10 +256,10 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   params.by_split = FastDivide::by(std::max(params.split_tiles, 1));
   params.by_group = FastDivide::by(problem.group);
   params.by_workers = FastDivide::by(workers);
-  const Parts shares = parts_of_items(shape, problem, call, workers);
-  params.parts = shares.each;
-  params.by_parts = FastDivide::by(std::max(shares.each, 1));
-  params.by_aligned = FastDivide::by(shares.workers);
+  const Sharing sharing = share_items(shape, problem, call, workers);
+  params.workers_per_item = sharing.workers_per_item;
+  params.by_workers_per_item = FastDivide::by(std::max(sharing.workers_per_item, 1));
+  params.by_used_workers = FastDivide::by(sharing.used_workers);
   params.by_page = FastDivide::by(std::max(problem.page_size, 1));
   params.kv_len_all = static_cast<int32_t>(call.kv_len_all);
   params.max_kv_len = static_cast<int32_t>(problem.max_kv_len);
@@ -276,8 +275,8 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   params.num_pages = call.num_pages;
   params.box_rows = box_rows_of(problem);
   params.box_halves = shape.box_halves(params.box_rows);
-  params.boxes = hopper::kTileTokens / params.box_rows;
-  params.box_parts = params.boxes * (shape.halves() / params.box_halves);
+  params.boxes_per_half = kTileTokens / params.box_rows;
+  params.boxes_per_tile = params.boxes_per_half * (shape.halves() / params.box_halves);
   params.k_data = static_cast<const unsigned char*>(call.k);
   params.v_data = static_cast<const unsigned char*>(call.v);
   for (int i = 0; i < 3; ++i) {

@@ -143,7 +143,7 @@ Result<Timeline> make_timeline(const TraceFile& trace) {
     track.unit = header.unit;
     track.dropped = slice.dropped();
     track.name = track_name(track, numbers[{header.cta, header.agent, header.role}]);
-    const Status status = read_track(slice, track);
+    const Status status = read_track(slice, trace.facts.score_slots, track);
     if (!status.ok()) return status;
     track.name = track_name(track, numbers[{header.cta, header.agent, header.role}]++);
     if (!slice.records.empty()) {

@@ -19,8 +19,8 @@ bool knows_parity(Event event) {
          event != Event::arrive_stats_taken;
 }
 
-/// Two score slots ask for the keys of their last tile twice, the second time for nothing.
-bool may_repeat(Event event) { return event == Event::wait_K; }
+/// Hopper's two score slots ask for the keys of their last tile twice, the second time for nothing.
+bool may_repeat(Event event, int score_slots) { return event == Event::wait_K && score_slots > 1; }
 
 /// The phase that a slot of an edge was met with last, and the KV block it was met for.
 struct Counted {
@@ -30,7 +30,8 @@ struct Counted {
 
 class TrackReader {
  public:
-  TrackReader(const Slice& slice, Track& track) : slice_(slice), track_(track) {}
+  TrackReader(const Slice& slice, int score_slots, Track& track)
+      : slice_(slice), score_slots_(score_slots), track_(track) {}
 
   Status read() {
     for (const Record& record : slice_.records) {
@@ -124,7 +125,8 @@ class TrackReader {
     const int32_t first = waits && parity == 1 ? -1 : lost_its_begin() ? parity : 0;
     const auto [found, fresh] = next.try_emplace({row.edge, item.slot}, Counted{first, item.block});
     Counted& counted = found->second;
-    if (!fresh && !(may_repeat(item.event) && counted.block == item.block)) ++counted.phase;
+    if (!fresh && !(may_repeat(item.event, score_slots_) && counted.block == item.block))
+      ++counted.phase;
     counted.block = item.block;
     item.phase = counted.phase;
     if (!knows_parity(item.event) || (item.phase & 1) == parity) return {};
@@ -150,6 +152,7 @@ class TrackReader {
   }
 
   const Slice& slice_;
+  const int score_slots_;
   Track& track_;
   std::vector<std::size_t> stack_;
   bool started_ = false;
@@ -161,6 +164,8 @@ class TrackReader {
 
 }  // namespace
 
-Status read_track(const Slice& slice, Track& track) { return TrackReader(slice, track).read(); }
+Status read_track(const Slice& slice, int score_slots, Track& track) {
+  return TrackReader(slice, score_slots, track).read();
+}
 
 }  // namespace deuce::trace

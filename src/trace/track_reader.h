@@ -8,6 +8,6 @@ namespace deuce::trace {
 
 /// Fills `track`, whose name stands in the sentence of a refusal; times are those of the slice's
 /// clock. INVALID_ARGUMENT when ranges do not nest or a parity contradicts the count of its phases.
-Status read_track(const Slice& slice, Track& track);
+Status read_track(const Slice& slice, int score_slots, Track& track);
 
 }  // namespace deuce::trace

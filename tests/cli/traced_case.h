@@ -24,6 +24,15 @@ inline TraceSettings traced_case(const hopper::Config& shape) {
   return settings;
 }
 
+/// Tiles that its requests have.
+inline int tiles_of(const TraceSettings& settings) {
+  int tiles = 0;
+  for (const int32_t keys : settings.spec.kv_len) {
+    tiles += (keys + hopper::kTileTokens - 1) / hopper::kTileTokens;
+  }
+  return tiles;
+}
+
 inline int ranges_of(const trace::Timeline& timeline, trace::Event event) {
   int found = 0;
   for (const trace::Track& track : timeline.tracks) {

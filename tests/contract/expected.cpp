@@ -99,26 +99,12 @@ uint32_t expected_matrix(int thread, int i, bool transposed) {
                     : element(line, pair) | element(line, pair + 1) << 16;
 }
 
-/// Element (lane / 4 + 8 (i / 2), 2 (lane % 4) + i % 2) of D.
-uint32_t expected_product(int thread, int i) {
-  const int row = thread % 32 / 4 + 8 * (i / 2), column = thread % 4 * 2 + i % 2;
-  int sum = 8 * row + column;
-  for (int k = 0; k < 16; ++k) {
-    sum += ((3 * row + 5 * k + thread / 32) % 7 - 3) * ((2 * k + 3 * column) % 5 - 2);
-  }
-  const auto value = static_cast<float>(sum);
-  uint32_t word;
-  std::memcpy(&word, &value, sizeof word);
-  return word;
-}
-
-/// What a thread writes of tile `tile`: element (thread + tile) % 4 of a sum over 32 of depth.
-uint32_t expected_group_product(int thread, int tile) {
-  const int element = (thread + tile) % 4;
-  const int row = thread % 32 / 4 + 8 * (element / 2);
-  const int column = 8 * tile + thread % 4 * 2 + element % 2;
-  int sum = 8 * row + column;
-  for (int k = 0; k < 32; ++k) {
+/// Element i of a thread's fragment of D = start + A B: row lane / 4 + 8 (i / 2), column
+/// first + 2 (lane % 4) + i % 2, over `depth` elements.
+uint32_t expected_product(int thread, int i, int first, int depth, bool accumulates) {
+  const int row = thread % 32 / 4 + 8 * (i / 2), column = first + thread % 4 * 2 + i % 2;
+  int sum = accumulates ? 8 * row + column : 0;
+  for (int k = 0; k < depth; ++k) {
     sum += ((3 * row + 5 * k + thread / 32) % 7 - 3) * ((2 * k + 3 * column) % 5 - 2);
   }
   return std::bit_cast<uint32_t>(static_cast<float>(sum));
@@ -207,12 +193,16 @@ std::vector<uint32_t> expected(const Case& contract) {
         break;
       case Operation::mma_sync:
         for (int i = 0; i < 4; ++i) {
-          word[3 * thread + i] = word[3 * thread + 4 * kThreads + i] = expected_product(thread, i);
+          word[3 * thread + i] = word[3 * thread + 4 * kThreads + i] =
+              expected_product(thread, i, 0, 16, true);
         }
         break;
       case Operation::wgmma_keys:
       case Operation::wgmma_values:
-        for (int i = 0; i < 8; ++i) word[7 * thread + i] = expected_group_product(thread, i);
+        for (int i = 0; i < 8; ++i) {
+          word[7 * thread + i] = expected_product(thread, (thread + i) % 4, 8 * i, 32,
+                                                  contract.operation == Operation::wgmma_values);
+        }
         break;
       case Operation::e4m3: {
         const auto code = static_cast<uint32_t>(2 * thread);

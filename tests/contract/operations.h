@@ -20,8 +20,8 @@ enum class Operation : uint8_t {
   shuffles,        // shuffles and votes
   matrices,        // ldmatrix, plain and transposed: which lane gets which elements
   mma_sync,        // mma.sync m16n8k16 of both types: which register holds which element
-  wgmma_keys,      // wgmma with B as K lies in shared memory, two steps onto an accumulator
-  wgmma_values,    // and with B as V lies there
+  wgmma_keys,      // wgmma with B as K lies in shared memory, two steps from zero
+  wgmma_values,    // and with B as V lies there, onto an accumulator
   e4m3             // every e4m3 value as half, and bytes of a word changing places
 };
 
@@ -220,9 +220,9 @@ DEUCE_DEVICE void mma_sync(M& machine, const Params& params) {
   multiply<Half>(machine, params.out + 4 * kThreads);
 }
 
-/// D[64 x 64] += A B over 32 elements of depth. B has a row of 128 bytes for every column of D, as
-/// K has for every key; transposed, for every element of depth, as V. A thread writes one element
-/// of each of its eight 8-column tiles.
+/// D[64 x 64] = A B, transposed D += A B, over 32 elements of depth. B has a row of 128 bytes for
+/// every column of D, as K has for every key; transposed, for every element of depth, as V. A
+/// thread writes one element of each of its eight 8-column tiles.
 template <class T, bool kTransposed, class M>
 DEUCE_DEVICE void group_multiply(M& machine, Storage& shared, const Params& params) {
   using Descriptors = hopper::GroupDescriptors<hopper::Config{.head_dim = 64}>;
@@ -255,7 +255,7 @@ DEUCE_DEVICE void group_multiply(M& machine, Storage& shared, const Params& para
   for (int step = 0; step < 2; ++step) {
     const uint64_t offset =
         kTransposed ? Descriptors::value_step(step) : Descriptors::key_step(step);
-    machine.template wgmma<T, kTransposed>(d, a[step], b + offset, true);
+    machine.template wgmma<T, kTransposed>(d, a[step], b + offset, kTransposed || step > 0);
   }
   machine.wgmma_commit();
   machine.template wgmma_wait<0>();

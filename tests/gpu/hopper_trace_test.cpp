@@ -55,7 +55,7 @@ TEST(HopperTrace, EveryKernelLeavesATimelineOfBothLevels) {
       ASSERT_TRUE(timeline.ok()) << name << ": " << timeline.status().sentence();
       EXPECT_EQ(timeline.value().dropped, 0U) << name;
       const int softmax = ranges_of(timeline.value(), trace::Event::sm_compute);
-      EXPECT_GE(softmax, 3370 / 64) << name;
+      EXPECT_GE(softmax, tiles_of(settings)) << name;
       EXPECT_EQ(ranges_of(timeline.value(), trace::Event::sm_exp) >= softmax,
                 level == trace::Level::full)
           << name;

@@ -3,7 +3,9 @@
 // schedules: equal bit for bit, without a finding above a note.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "emulator/decode_case.h"
 #include "emulator/hopper.h"
@@ -32,7 +34,8 @@ std::string beside_slot_reuse(const Report& report) {
   return text;
 }
 
-RunResult run_case(DecodeCase& decode, const RunName& name, int workers, int score_slots = 0) {
+RunResult run_case(DecodeCase& decode, const RunName& name, int workers, int score_slots = 0,
+                   emulator::OpFilter* filter = nullptr) {
   decode.problem().score_slots = score_slots;
   decode.problem().row_replicas = 0;
   decode.problem().emulated = Backend::hopper;
@@ -44,6 +47,7 @@ RunResult run_case(DecodeCase& decode, const RunName& name, int workers, int sco
   decode.clear_results();
   Options options;
   options.run = name;
+  options.filter = filter;
   RunResult result =
       emulator::run_hopper(decode.problem(), workers, decode.call(), workspace.data(), options);
   expect_counters_at_zero(workspace, need.control_bytes);
@@ -65,6 +69,11 @@ const std::vector<NamedCase>& cases() {
       {"WholePartsOneTile", {.kv_len = {64 * 5}, .page_size = 16}, 5},
       {"WholePartsWindow", {.group = 3, .kv_len = {900, 900}, .window_left = 300}, 6},
       {"WholePartsRows64", {.head_dim = 128, .group = 33, .kv_len = {700}}, 3},
+      {"WholePartsRowTiles", {.group = 12, .kv_len = {300, 300}, .q_len = 11, .causal = true}, 12},
+      {"WholePartsLong", {.kv_len = {64 * 40}}, 2},
+      {"WholePartsStarts", {.kv_len = {700, 800}, .kv_start = {30, 130}}, 4},
+      {"WholePartsOfNothing", {.kv_len = {0, 0}}, 4},
+      {"ManyEqualRequests", {.kv_len = std::vector<int32_t>(33, 70)}, 33},
       {"OneWorkerAnItem", {.kv_heads = 4, .kv_len = {200}}, 4},
       {"UnequalItems", {.kv_heads = 2, .kv_len = {700, 100}}, 12},
       {"LongStretches", {.kv_len = {64 * 130}}, 2},
@@ -175,6 +184,47 @@ TEST_P(Hopper, GivesTheSameBitsWithTwoScoreSlots) {
     ASSERT_EQ(decode.out(), out) << name.text();
     ASSERT_EQ(std::memcmp(decode.lse().data(), lse.data(), lse.size() * sizeof(float)), 0);
   }
+}
+
+/// Counts operations of one kind by CTA.
+class Counts final : public emulator::OpFilter {
+ public:
+  Counts(emulator::OpKind kind, int workers) : kind_(kind), by_cta_(workers) {}
+  bool pass(emulator::Op& op, const emulator::OpContext& context) override {
+    if (op.kind == kind_) ++by_cta_[static_cast<std::size_t>(context.block)];
+    return true;
+  }
+  const std::vector<int>& by_cta() const { return by_cta_; }
+
+ private:
+  emulator::OpKind kind_;
+  std::vector<int> by_cta_;
+};
+
+std::vector<int> count(const char* name, emulator::OpKind kind) {
+  const auto& named = *std::find_if(cases().begin(), cases().end(), [&](const NamedCase& row) {
+    return std::string_view(row.name) == name;
+  });
+  DecodeCase decode(named.spec);
+  Counts counts(kind, named.workers);
+  run_case(decode, {}, named.workers, 0, &counts);
+  return counts.by_cta();
+}
+
+// A warp that ends a part of an item adds to a counter once, and a box brings one tile here.
+TEST(HopperSchedule, EqualRequestsGiveEveryWorkerOnePartOfOneItem) {
+  const std::vector<int> parts = count("WholeParts", emulator::OpKind::atomic_add);
+  EXPECT_GT(parts[0], 0);
+  EXPECT_EQ(parts, std::vector<int>(12, parts[0]));
+  std::vector<int> but_one = count("WholePartsOneLeft", emulator::OpKind::atomic_add);
+  EXPECT_EQ(but_one.back(), 0);
+  but_one.pop_back();
+  EXPECT_GT(but_one[0], 0);
+  EXPECT_EQ(but_one, std::vector<int>(15, but_one[0]));
+  const std::vector<int> unequal = count("UnequalItems", emulator::OpKind::atomic_add);
+  EXPECT_NE(unequal, std::vector<int>(12, unequal[0]));
+  const std::vector<int> tiles = count("WholePartsLong", emulator::OpKind::copy_tensor);
+  EXPECT_EQ(tiles, (std::vector<int>{40, 40})) << "20 tiles of K and of V each";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Hopper, testing::ValuesIn(cases()),

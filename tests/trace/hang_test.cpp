@@ -96,6 +96,19 @@ TEST(KeepNewest, ATimelineBeginsWhereTheOldestRecordsWereLost) {
   EXPECT_FALSE(make_timeline(file).ok()) << "of a whole slice every range has its begin";
 }
 
+// Only two score slots ask twice for the keys of a tile.
+TEST(Timeline, AWaitThatIsRecordedTwiceIsRefused) {
+  TraceFile file;
+  file.facts.clock_hz = 1e9;
+  file.slices.push_back(slice_of(0, 0, Role::attend,
+                                 {begins(Event::wait_K, 2, 0, 2), ends(Event::wait_K),
+                                  begins(Event::wait_K, 2, 0, 2), ends(Event::wait_K)}));
+  file.facts.score_slots = 1;
+  EXPECT_FALSE(make_timeline(file).ok());
+  file.facts.score_slots = 2;
+  EXPECT_TRUE(make_timeline(file).ok());
+}
+
 TEST(SelfCost, LiesInTheHeader) {
   SliceHeader header{};
   EXPECT_EQ(self_cost(header), 0U);

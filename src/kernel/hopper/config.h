@@ -44,8 +44,9 @@ struct Config {
 
   constexpr int rows() const { return row_groups * kGroupRows; }
   constexpr int attend_warps() const { return streams * row_groups; }
-  /// Below this many tiles a CTA, whole parts of items are worth a few CTAs without work: 2 x 8k
-  /// keys of 8 heads took 22.3 instead of 24.5 us, but 8 x 32k, with 250 tiles, 247.5 for 243.6.
+  /// Below this many tiles a CTA, whole parts of items are worth a few CTAs without work
+  /// (docs/hopper.md). Measured at 32 tiles and at 250, where 16-row kernels lose by them and
+  /// warpgroups, whose pieces cost more to end, gain; the borders between are guesses.
   constexpr int tiles_that_hide_merges() const { return engine == Engine::warp ? 64 : 512; }
   /// Row states in shared memory. Warpgroups merge theirs through one, for a deeper ring.
   constexpr int states() const { return engine == Engine::warpgroup ? 1 : streams; }

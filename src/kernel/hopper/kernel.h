@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Hopper decode kernel: two load warps feed a ring of KV tiles, attend warps empty it.
-// One launch, one CTA per SM, every CTA an equal stretch of all KV tiles (stream-K); see
+// One launch, one CTA per SM, every CTA an equal stretch of all KV tiles (stream-K) or a part of
+// one item; see
 // docs/hopper.md. The whole protocol is three barriers per ring slot.
 #pragma once
 

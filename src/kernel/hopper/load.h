@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Role `load`: two warps, one for K and one for V, bring KV tiles into the ring by TMA boxes.
+// Role `load`: two warps, one for K and one for V, bring KV tiles into the ring by TMA boxes, or
+// key by key where a box would be too small to land.
 // waits for: kv_released
 // signals: k_arrived (the K warp), v_arrived (the V warp)
 // owns: nothing but its cursor; never stops at item borders
@@ -113,7 +114,7 @@ class Load {
       if (params_.box_rows == 1) return issue_slots(tile_begin, tile, arrived);
     }
     bool bad = false;
-    const int boxes = params_.boxes, parts = params_.box_parts;
+    const int boxes = params_.boxes_per_half, parts = params_.boxes_per_tile;
     const auto pool = static_cast<uint32_t>(params_.num_pages);
     DEUCE_ROLLED
     for (int first = 0; first < parts; first += 32) {
@@ -133,10 +134,15 @@ class Load {
       if (!live) page = params_.num_pages;
       if (part < parts) issue_box(map, tile, arrived, index, part < boxes ? 0 : 1, slot, page);
     }
+    announce(bad, kConfig.tile_bytes(), arrived);
+  }
+
+  /// Warp. Ends the issue of a tile: how many bytes come, and whether some lane met a bad page.
+  DEUCE_DEVICE void announce(bool bad, uint32_t bytes, Barrier& arrived) {
     bad = machine_.any(bad);
     if (machine_.elect()) {
       if (!is_v_) machine_.store_shared(shared_.poisoned[ring_.slot()], bad ? 1u : 0u);
-      machine_.arrive_expect(arrived, kConfig.tile_bytes());
+      machine_.arrive_expect(arrived, bytes);
     }
   }
 
@@ -174,26 +180,22 @@ class Load {
     }
     machine_.fence_async();
     machine_.sync_warp();
-    bad = machine_.any(bad);
     DEUCE_ROLLED
     for (int mask = 16; mask > 0; mask /= 2) bytes += machine_.shuffle_xor(bytes, mask);
-    if (machine_.elect()) {
-      if (!is_v_) machine_.store_shared(shared_.poisoned[ring_.slot()], bad ? 1u : 0u);
-      machine_.arrive_expect(arrived, bytes);
-    }
+    announce(bad, bytes, arrived);
   }
-  static constexpr int kSlotChunks = kConfig.span_bytes() / 16;
+
   DEUCE_DEVICE void copy_slot(const unsigned char* slot, unsigned char* block, int key,
                               Barrier& arrived) {
     DEUCE_ROLLED
-    for (int chunk = 0; chunk < kSlotChunks; ++chunk) {
+    for (int chunk = 0; chunk < Stream<kConfig, Machine>::kChunks; ++chunk) {
       machine_.copy_bulk(block + TileLayout<kConfig>::chunk(key, chunk), slot + 16 * chunk, 16,
                          arrived);
     }
   }
   DEUCE_DEVICE void clear_slot(unsigned char* block, int key) {
     DEUCE_ROLLED
-    for (int chunk = 0; chunk < kSlotChunks; ++chunk) {
+    for (int chunk = 0; chunk < Stream<kConfig, Machine>::kChunks; ++chunk) {
       unsigned char* place = block + TileLayout<kConfig>::chunk(key, chunk);
       machine_.store_shared(*reinterpret_cast<Word4*>(place), Word4{});
     }

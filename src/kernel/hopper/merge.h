@@ -61,10 +61,10 @@ class Merge {
       slot_step_ = 1;
       counter_ = params_.slots + item;
     } else {
-      int32_t first_worker = 0;
-      if (schedule.parts() > 0) {
-        pieces_ = schedule.parts();
-        order_ = params_.by_parts.remainder(machine_.block());
+      int32_t first_worker;
+      if (schedule.workers_per_item() > 0) {
+        pieces_ = schedule.workers_per_item();
+        order_ = params_.by_workers_per_item.remainder(machine_.block());
         first_worker = machine_.block() - order_;
       } else {
         first_worker = schedule.worker_of(piece.item_begin);

@@ -21,10 +21,10 @@ struct alignas(64) Params {
   int32_t window_left = 0, window_right = 0;
   int32_t q_len = 0;  // rows a request when cu_q_len is null
   FastDivide by_group, by_page, by_workers;
-  // Where all requests are equally long: workers that take part, a multiple of the items, and how
-  // many share an item. Each then has parts of one item only. 0 parts: never.
-  FastDivide by_aligned, by_parts;
-  int32_t parts = 0;
+  // Where all requests of a step are equally long, which the device sees: workers that take part, a
+  // multiple of the items, and how many share an item, each a part of no other. 0: never.
+  FastDivide by_used_workers, by_workers_per_item;
+  int32_t workers_per_item = 0;
   int32_t kv_len_all = 0;  // when kv_len is null
   int32_t max_kv_len = 0, max_q_len = 0;
   int64_t capacity = 0;     // tokens a request can hold: table columns x page, or slots
@@ -42,7 +42,7 @@ struct alignas(64) Params {
   int32_t paged = 0, num_pages = 0;  // pages of the pool, or rows of the contiguous cache
   int32_t box_rows = 0;              // slots of one TMA box: a power of two that divides the page
   int32_t box_halves = 0;            // 128-byte columns that one box fetches
-  int32_t boxes = 0, box_parts = 0;  // of a tile: in a column, and in all columns
+  int32_t boxes_per_half = 0, boxes_per_tile = 0;
   // For copies of single slots, where a box would be too small: element 0, and bytes from one page,
   // slot and KV head to the next.
   const unsigned char *k_data = nullptr, *v_data = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which KV tiles a CTA works on: stream-K over live lengths, as kernel/work.h defines it, in 32
+// Which KV tiles a CTA works on: stream-K over live lengths, as kernel/work.h defines it, or whole
+// parts of items where all requests are equally long (docs/decisions/007). In 32
 // bits and with the sums shared by a warp: the launch waits for this before its first load. Used by
 // every warp of both roles. Each computes the same list from the same inputs, so nothing is
 // published and nobody waits. Reads lengths only, never page tables. Code here runs once per launch
@@ -110,7 +111,7 @@ class Schedule {
   struct Line {
     int32_t item_cost = 0;  // positions of an item on the line before its tiles
     int32_t window = 0, window_begin = 0, window_length = 0;
-    int32_t parts = 0;  // workers of an item, each with no other
+    int32_t workers_per_item = 0;  // each with a part of no other; 0: stretches ignore the items
     int32_t per_worker = 0, longer = 0;
     int32_t begin = 0, end = 0;  // what is left of the CTA's stretch of the line
     int32_t index = 0, request_begin = 0, request_end = 0;  // current request, on the line
@@ -125,14 +126,14 @@ class Schedule {
       total += line_.window_length;
       if (params.batch > 32) items += items_of_window();
     }
-    if (total >= kTilesThatHideCosts * params.by_workers.divisor) {
+    line_.workers_per_item = workers_per_item_for(total);
+    if (line_.workers_per_item == 0 && total >= kTilesThatHideCosts * params.by_workers.divisor) {
       if (params.batch <= 32) items = items_of_window();  // short calls do without
       line_.item_cost = kItemCost;
       total += items * kItemCost;
       measure_window();
     }
-    line_.parts = aligned_parts(total);
-    const FastDivide& by = line_.parts > 0 ? params.by_aligned : params.by_workers;
+    const FastDivide& by = line_.workers_per_item > 0 ? params.by_used_workers : params.by_workers;
     line_.per_worker = by.quotient(total);
     line_.longer = total - line_.per_worker * by.divisor;
     const int32_t worker = machine.block();
@@ -171,18 +172,20 @@ class Schedule {
 
   DEUCE_DEVICE Line& line() { return line_; }
 
-  /// First position of a worker's stretch. With aligned parts floor(worker x total / workers), so
+  /// First position of a worker's stretch. With whole parts floor(worker x total / workers), so
   /// that borders of stretches fall on those of items.
   DEUCE_DEVICE int32_t stretch_begin(int32_t worker) const {
-    if (line_.parts == 0) return worker * line_.per_worker + min_of(worker, line_.longer);
-    worker = min_of(worker, params_.by_aligned.divisor);
-    return worker * line_.per_worker + params_.by_aligned.quotient(worker * line_.longer);
+    if (line_.workers_per_item == 0) {
+      return worker * line_.per_worker + min_of(worker, line_.longer);
+    }
+    worker = min_of(worker, params_.by_used_workers.divisor);
+    return worker * line_.per_worker + params_.by_used_workers.quotient(worker * line_.longer);
   }
 
   /// Workers that share every item, each a part of it alone; 0 where stretches ignore the items.
-  DEUCE_DEVICE int32_t parts() const { return line_.parts; }
+  DEUCE_DEVICE int32_t workers_per_item() const { return line_.workers_per_item; }
 
-  /// The worker whose stretch holds a position of the line, without aligned parts.
+  /// The worker whose stretch holds a position of the line, where stretches ignore the items.
   DEUCE_DEVICE int32_t worker_of(int32_t tile) const {
     const int32_t in_longer = line_.longer * (line_.per_worker + 1);
     const bool longer = tile < in_longer;
@@ -192,14 +195,15 @@ class Schedule {
   }
 
  private:
-  /// Parts of items for this step: only where all requests have as many tiles, at least one a
-  /// worker, and not so many that the workers left out weigh more than the merges saved.
-  DEUCE_DEVICE int32_t aligned_parts(int32_t total) const {
-    const int32_t workers = params_.by_aligned.divisor;
-    if (kConfig.fixed_borders || params_.parts == 0 || params_.batch > 32) return 0;
+  /// For this step: the host's number where all requests have as many tiles, at least one a worker,
+  /// and not so many that the workers left out weigh more than the merges saved.
+  DEUCE_DEVICE int32_t workers_per_item_for(int32_t total) const {
+    const int32_t workers = params_.by_used_workers.divisor;
+    if (kConfig.fixed_borders || params_.workers_per_item == 0 || params_.batch > 32) return 0;
     if (total < workers || total >= kConfig.tiles_that_hide_merges() * workers) return 0;
     const int32_t tiles = lane_request_.tiles(), first = broadcast(tiles, 0);
-    return machine_.any(machine_.lane() < params_.batch && tiles != first) ? 0 : params_.parts;
+    const bool differ = machine_.any(machine_.lane() < params_.batch && tiles != first);
+    return differ ? 0 : params_.workers_per_item;
   }
 
   /// Forced borders: the piece around position `first`, as positions; false where it began before
@@ -263,7 +267,7 @@ class Schedule {
   DEUCE_DEVICE void measure_window() {
     lane_length_ = (lane_request_.tiles() + line_.item_cost) * lane_items_;
     upto_ = lane_length_;
-    // Lanes without a request are behind all others, and nobody looks at what they hold.
+    // What lanes without a request hold comes behind the owner in seek()'s ballot.
     const int lanes = min_of(32, params_.batch - line_.window);
     DEUCE_ROLLED
     for (int delta = 1; delta < lanes; delta *= 2) {
