@@ -25,6 +25,14 @@ uint32_t ctas(const Timeline& timeline) {
   return count;
 }
 
+std::vector<Range> softmax_ranges(const Track& track) {
+  std::vector<Range> ranges;
+  for (const Range& range : track.ranges) {
+    if (range.event == Event::sm_compute) ranges.push_back(range);
+  }
+  return ranges;
+}
+
 /// Where the softmax of each KV block starts, in the first warp of a CTA that computes it.
 std::vector<Range> softmax_blocks(const Timeline& timeline, uint32_t cta) {
   std::map<int, Range> first;
@@ -41,17 +49,34 @@ std::vector<Range> softmax_blocks(const Timeline& timeline, uint32_t cta) {
   return blocks;
 }
 
+/// Cycles a block from each softmax of a list to the next. A warp of Hopper takes every n-th block,
+/// which the numbers of its blocks tell: the others are done meanwhile.
+void add_steps(const std::vector<Range>& softmax, std::vector<double>& steps) {
+  for (std::size_t i = 1; i < softmax.size(); ++i) {
+    const int blocks = std::max(1, softmax[i].block - softmax[i - 1].block);
+    steps.push_back((softmax[i].begin - softmax[i - 1].begin) / blocks);
+  }
+}
+
 void count_blocks(const Timeline& timeline, Summary& summary) {
   std::vector<double> steps;
   for (uint32_t cta = 0; cta < ctas(timeline); ++cta) {
     const std::vector<Range> blocks = softmax_blocks(timeline, cta);
     summary.blocks += static_cast<int>(blocks.size());
-    for (std::size_t i = 1; i < blocks.size(); ++i) {
-      steps.push_back(blocks[i].begin - blocks[i - 1].begin);
+    std::vector<double> first;  // of the warp that stands for the CTA
+    if (find_warp(timeline, Role::attend, 0, cta) == nullptr) {
+      add_steps(blocks, first);
+      steps.insert(steps.end(), first.begin(), first.end());
     }
-    if (cta == 0 && blocks.size() > 1) {
-      summary.first = steps.front();
-      summary.last = steps.back();
+    for (int n = 0; const Track* warp = find_warp(timeline, Role::attend, n, cta); ++n) {
+      std::vector<double> own;
+      add_steps(softmax_ranges(*warp), own);
+      if (first.empty()) first = own;
+      steps.insert(steps.end(), own.begin(), own.end());
+    }
+    if (cta == 0 && !first.empty()) {
+      summary.first = first.front();
+      summary.last = first.back();
     }
   }
   summary.steps = steps.size();

@@ -62,11 +62,14 @@ class Picture {
     y_ = 40;
     for (std::size_t i = 0; i < runs.size(); ++i) add(runs[i], windows_[i], two_rows);
     axis(runs.front().facts);
-    legend(two_rows);
+    legend(two_rows, find_warp(runs.front(), Role::attend) != nullptr);
     return svg_.finish(y_);
   }
 
  private:
+  using Rows = std::vector<std::pair<const Track*, std::string>>;
+  static constexpr int kAttendRows = 6;
+
   double x(double at, const Window& window) const {
     return kLeft + (at - window.begin) / span_ * (kWidth - kLeft - kRight);
   }
@@ -76,7 +79,7 @@ class Picture {
     svg_.text(kLeft + 90, y_ + 14, caption_of(run.facts), "n");
     y_ += 22;
     brackets(run, window);
-    std::vector<std::pair<const Track*, std::string>> rows;
+    Rows rows;
     const auto row = [&](const Track* track, const char* name) {
       if (track != nullptr) rows.emplace_back(track, name);
     };
@@ -87,7 +90,7 @@ class Picture {
     row(find_agent(run, Agent::tensor_pipe), "tensor pipe");
     row(find_warp(run, Role::softmax), "softmax");
     if (!two_rows) row(find_warp(run, Role::correction), "correction");
-    for (int n = 0; n < 4; ++n) row(find_warp(run, Role::attend, n), "attend");
+    add_attend_rows(run, rows);
     const double top = y_;
     for (const auto& [track, name] : rows) {
       svg_.rect(kLeft, y_, kWidth - kLeft - kRight, kRow, "band");
@@ -99,6 +102,16 @@ class Picture {
     y_ += 10;
   }
 
+  /// Warps of Hopper that take tiles of their own; those that share one with others look alike.
+  static void add_attend_rows(const Timeline& run, Rows& rows) {
+    int warps = 0;
+    while (find_warp(run, Role::attend, warps) != nullptr) ++warps;
+    const int step = warps > kAttendRows ? warps / 2 : 1;  // one of each warpgroup
+    for (int n = 0; n < warps; n += step) {
+      rows.emplace_back(find_warp(run, Role::attend, n), fmt::format("attend {}", n));
+    }
+  }
+
   void brackets(const Timeline& run, const Window& window) {
     const std::vector<Range> blocks = softmax_of(run);
     for (std::size_t i = 0; i + 1 < blocks.size(); ++i) {
@@ -106,9 +119,12 @@ class Picture {
       if (from < kLeft - 1 || to > kWidth - kRight + 1) continue;
       svg_.line(from + 1, y_ + 14, to - 1, y_ + 14, "x");
       for (const double end : {from + 1, to - 1}) svg_.line(end, y_ + 14, end, y_ + 19, "x");
+      const int count = blocks[i + 1].block - blocks[i].block;
+      const double cycles = blocks[i + 1].begin - blocks[i].begin;
       svg_.text((from + to) / 2, y_ + 10,
-                fmt::format("block {}: {:.0f} cycles", blocks[i].block,
-                            blocks[i + 1].begin - blocks[i].begin),
+                count > 1 ? fmt::format("blocks {} to {}: {:.0f} cycles each", blocks[i].block,
+                                        blocks[i].block + count - 1, cycles / count)
+                          : fmt::format("block {}: {:.0f} cycles", blocks[i].block, cycles),
                 "m");
     }
     y_ += 22;
@@ -141,8 +157,7 @@ class Picture {
     return range.event == Event::mma_wait_P_tail;
   }
 
-  void arrows(const Timeline& run, const Window& window,
-              const std::vector<std::pair<const Track*, std::string>>& rows, double top) {
+  void arrows(const Timeline& run, const Window& window, const Rows& rows, double top) {
     const auto height = [&](std::size_t track) {
       for (std::size_t i = 0; i < rows.size(); ++i) {
         if (rows[i].first == &run.tracks[track]) {
@@ -189,7 +204,7 @@ class Picture {
     y_ += 46;
   }
 
-  void legend(bool two_rows) {
+  void legend(bool two_rows, bool hopper) {
     double at = kLeft;
     const auto entry = [&](std::string_view kind, std::string_view words) {
       svg_.rect(at, y_, 14, 14, kind);
@@ -200,10 +215,14 @@ class Picture {
     entry("sm", "softmax");
     entry("pv", "PV");
     if (!two_rows) {
-      entry("sum", "row sum");
+      if (!hopper) entry("sum", "row sum");
       entry("load", "TMA issue");
-      entry("fix", "correction");
+      if (!hopper) entry("fix", "correction");
       entry("wait", "waiting for an edge");
+      if (hopper) {
+        y_ += 26;
+        return;
+      }
       for (const auto& [kind, words] :
            {std::pair{"ak", "s_ready"}, {"ap", "po_ready"}, {"ao", "o_ready"}}) {
         svg_.arrow(at, y_ + 8, at + 22, y_ + 8, kind);

@@ -3,9 +3,12 @@
 // cannot be recorded.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cli/tool.h"
 #include "cli/traced_case.h"
 #include "support/drops_arrivals.h"
+#include "trace/summary.h"
 
 namespace deuce::cli {
 namespace {
@@ -68,6 +71,27 @@ TEST(TraceTool, EveryHopperKernelLeavesATimelineOfBothLevels) {
   }
 }
 
+// Warps of Hopper take tiles in turn, so starts of neighbouring tiles say nothing about a tile's
+// time.
+TEST(TraceTool, CyclesPerBlockOfHopperAreThoseOfTheWholeRequest) {
+  for (const int shape : {0, 2, 5, 6, 8, 12}) {
+    TraceSettings settings = traced_case(hopper::kShapes[static_cast<std::size_t>(shape)]);
+    settings.blocks = 1;
+    settings.spec.kv_len = {64 * 96};
+    const Result<Recorded> run = trace_on_emulator(settings);
+    ASSERT_TRUE(run.ok()) << run.status().sentence();
+    const Result<trace::Timeline> timeline = trace::make_timeline(run.value().file);
+    ASSERT_TRUE(timeline.ok()) << timeline.status().sentence();
+    const trace::Summary summary = trace::summarize(timeline.value());
+    const auto item = std::find_if(
+        summary.events.begin(), summary.events.end(),
+        [](const trace::EventTotal& row) { return row.event == trace::Event::work_item; });
+    ASSERT_NE(item, summary.events.end());
+    const double cycles = item->cycles / static_cast<double>(item->count) / 96;
+    EXPECT_NEAR(summary.median / cycles, 1, 0.12) << run.value().kernel->name;
+  }
+}
+
 TEST(TraceTool, TakesTheProblemsOfCheck) {
   const Folder folder;
   const struct {
@@ -84,7 +108,7 @@ TEST(TraceTool, TakesTheProblemsOfCheck) {
       {"--kernel hopper --type e4m3 --kv-len 700,300 --num-splits 3 --sink --window-left 200",
        "2 requests of 300 to 700 keys, 16 rows, window left 200, sinks, 3 splits"},
       {"--kernel hopper --rows 40 --kv-len 700,300 --q-len 2 --type f16 --level full",
-       "2 requests of 300 to 700 keys, 40 rows, causal"},
+       "2 requests of 300 to 700 keys, 80 rows, causal"},
       {"--row-replicas 0 --rows 4", "1 request of 2048 keys, 4 rows"},
   };
   for (const auto& problem : problems) {
@@ -123,7 +147,7 @@ TEST(TraceTool, WhatARunDoesNotTakeIsRefusedByNameBeforeItRuns) {
       {"--kernel hopper --compare base,pingpong", "score_slots is 2: hopper takes"},
       {"--kernel hopper --rows 64 --score-slots 3", "score_slots is 3: hopper takes"},
       {"--kernel hopper --write residency", "--write residency: hopper has no score slots"},
-      {"--type e4m3", "--type e4m3: "},
+      {"--type e4m3", "kv_dtype is e4m3: blackwell takes"},
       {"--compare base,pingpong --score-slots 2", "exclude each other"},
       {"--kv-len 1,2 --batch 3", "3 requests, and --kv-len names 2"},
       {"--cold", "the emulator has no L2"},

@@ -200,10 +200,11 @@ TEST(Check, RefusesByNameWhatTheHopperKernelLacks) {
                   "check: --type f16: --timing of hopper knows bf16 and e4m3"},
         std::pair{"check --type e4m3", "check: kv_dtype is e4m3: blackwell takes f16 or bf16"},
         std::pair{"trace --kernel hopper --write residency",
-                  "trace: --write residency: --kernel hopper has no score slots in tensor memory"},
-        std::pair{"trace --kernel hopper --compare base,pingpong",
-                  "trace: --kernel hopper: the kernel has one score slot, so --compare and "
-                  "--score-slots are refused"}}) {
+                  "trace: --write residency: hopper has no score slots in tensor memory"},
+        std::pair{
+            "trace --kernel hopper --compare base,pingpong",
+            "trace: score_slots is 2: hopper takes 0 and 1, and 2 with more than 16 rows of a KV "
+            "head and a 16-bit cache"}}) {
     const auto ran = folder.run(options);
     EXPECT_EQ(ran.exit_code, 3) << options;
     EXPECT_EQ(ran.err, std::string("deuce ") + sentence + "\n");
