@@ -25,14 +25,14 @@ struct Launch {
   double measured_us = 0, launch_us = 0;  // launch_us: of an empty kernel in the same graph
   double clock_hz = 0;                    // of the SMs while it was measured
   bool fits = false;                      // its half fits the model, the other half judges
-  /// Judges, and nothing was read off it before: costs were read off traces of kTraced, and
-  /// KernelSpec::loads_ahead off the errors of launches of more than 16 rows by mma.sync; those of
-  /// a 16-bit cache run by warpgroups now, which load no matrices.
+  /// Judges, and nothing was read off it before: costs were read off traces of kTraced; of launches
+  /// of more than 16 rows, by mma.sync and by warpgroups, errors were known when the rules of
+  /// KernelSpec::loads_ahead and of SharedPipe were chosen.
   bool blind() const {
     constexpr std::array<std::string_view, 3> kTraced{"132x256 kv1 g8 q1 hd128 linear hnd",
                                                       "132x1024 kv1 g4 q1 hd64 linear hnd",
                                                       "396x256 kv1 g4 q1 hd64 linear hnd"};
-    return !fits && (timed.rows <= 16 || !timed.e4m3) &&
+    return !fits && timed.rows <= 16 &&
            std::find(kTraced.begin(), kTraced.end(), name) == kTraced.end();
   }
   double tiles() const { return timed.requests * timed.tiles; }

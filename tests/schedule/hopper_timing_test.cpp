@@ -63,7 +63,7 @@ TEST(HopperTiming, LaunchesAreWithin10PercentInTheMeanAnd20AtWorst) {
   }
   EXPECT_EQ(count, 10);
   EXPECT_LE(sum / count, 0.10);
-  ASSERT_EQ(blind, 6);  // what the model had not seen when its costs were chosen
+  ASSERT_EQ(blind, 4);  // what the model had not seen when its costs were chosen
   EXPECT_LE(blind_sum / blind, 0.10);
 }
 
@@ -90,6 +90,8 @@ TEST(HopperTiming, WarpgroupsOfOneSlotAreWithinTheRuleOnACutProblemToo) {
     ++count;
   }
   ASSERT_EQ(count, 13);
+  RecordProperty("mean_error", std::to_string(sum / count));  // docs/emulator.md states both
+  RecordProperty("worst_error", std::to_string(worst));
   EXPECT_LE(sum / count, 0.10);
   EXPECT_LE(worst, 0.20);
 }
