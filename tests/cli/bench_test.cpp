@@ -169,8 +169,13 @@ struct BadLengths {
   const char* sentence;
 };
 TEST(BenchTool, RefusesLengthFilesByNameAndCase) {
+  const char* kNoForm =
+      "is neither JSON of decode batches, nor JSON lines with input_length and output_length, or a "
+      "CSV with the header TIMESTAMP,ContextTokens,GeneratedTokens (docs/cli.md)";
   const BadLengths files[] = {
-      {"{", "is not valid JSON"},
+      {"{", kNoForm},
+      {"", kNoForm},
+      {"TIMESTAMP,GeneratedTokens,ContextTokens\na,1,2\n", kNoForm},
       {"[]", "has no list of cases"},
       {R"({"cases":[3]})", "case 0: it is not an object"},
       {R"({"cases":[{"kv_lens":[1]}]})", "case 0: it has no name"},

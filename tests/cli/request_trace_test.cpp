@@ -46,13 +46,28 @@ TEST(RequestTrace, IsToldFromAFileOfCases) {
   EXPECT_FALSE(is_request_trace(""));
 }
 
-TEST(RequestTrace, NamesTheLineAtFault) {
-  const std::string short_line = std::string(kAzure) + "2023-11-16 18:15:50,12\n";
-  EXPECT_EQ(parse_request_trace("a.csv", short_line).status().sentence(),
-            "a.csv: line 4: it is not TIMESTAMP,ContextTokens,GeneratedTokens");
-  const std::string bad = std::string(kMooncake) + R"({"input_length": 1.5, "output_length": 2})";
-  EXPECT_EQ(parse_request_trace("m.jsonl", bad).status().sentence(),
-            "m.jsonl: line 3: it has no whole numbers input_length and output_length");
+TEST(RequestTrace, NamesTheLineAndTheColumnAtFault) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"2023-11-16 18:15:50,12",
+       "it has 2 columns, not those of TIMESTAMP,ContextTokens,GeneratedTokens"},
+      {"2023-11-16 18:15:00.68,300,10,77",
+       "it has 4 columns, not those of TIMESTAMP,ContextTokens,GeneratedTokens"},
+      {"t,x,5", "ContextTokens: 'x' is not an integer"},
+      {"t,5,2000000000", "GeneratedTokens: '2000000000' is outside 0 .. 67108864"},
+  };
+  for (const auto& [row, sentence] : rows) {
+    EXPECT_EQ(parse_request_trace("a.csv", std::string(kAzure) + row + "\n").status().sentence(),
+              std::string("a.csv: line 4: ") + sentence);
+  }
+  const std::pair<const char*, const char*> lines[] = {
+      {R"({"input_length": 1.5, "output_length": 2})", "input_length: '1.5' is not an integer"},
+      {R"({"input_length": 1})", "it has no output_length"},
+      {"[1, 2]", "it is not a JSON object"},
+  };
+  for (const auto& [line, sentence] : lines) {
+    EXPECT_EQ(parse_request_trace("m.jsonl", std::string(kMooncake) + line).status().sentence(),
+              std::string("m.jsonl: line 3: ") + sentence);
+  }
 }
 
 // Two slots. Requests (input, output), those with one output token never decode:
@@ -76,9 +91,19 @@ TEST(ClosedLoop, IsTheOnePlayedOutByHand) {
 }
 
 TEST(ClosedLoop, RefusesATraceThatIsTooShort) {
-  const std::vector<TraceRequest> requests{{10, 3}, {20, 1}, {30, 4}};
-  EXPECT_EQ(decode_batches("t", requests, 2).status().sentence(),
-            "t: too few requests for a batch of 2: the first 2 never leave");
+  const auto sentence = [](const std::vector<TraceRequest>& requests) {
+    return decode_batches("in/t.csv", requests, 2).status().sentence();
+  };
+  EXPECT_EQ(
+      sentence({{10, 3}, {20, 1}, {0, 4}}),
+      "in/t.csv: too few requests for --batch 2 (1 of 2 or more output tokens): it is never full");
+  EXPECT_EQ(sentence({{10, 3}, {20, 1}, {30, 4}}),
+            "in/t.csv: too few requests for --batch 2 (2 of 2 or more output tokens): the first 2 "
+            "never leave");
+  EXPECT_EQ(sentence({{10, 2}, {20, 2}, {30, 4}, {30, 4}}),
+            "in/t.csv: too few requests for --batch 2 (4 of 2 or more output tokens): fewer than 7 "
+            "steps follow "
+            "when the first 2 have left");
 }
 
 TEST(BenchTrace, MeasuresTheBatchesOfATrace) {
@@ -101,6 +126,40 @@ TEST(BenchTrace, MeasuresTheBatchesOfATrace) {
   EXPECT_EQ(one.exit_code, 2);
   EXPECT_EQ(one.err,
             "deuce bench: few.jsonl: has no case 'nothing' (deuce bench --list shows them)\n");
+}
+
+// A row that was given up is no part of the batches, and that is said; a byte order mark is no
+// part of the header.
+TEST(BenchTrace, SaysWhatItLeavesOut) {
+  const Folder folder;
+  std::string rows = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
+  for (int i = 0; i < 40; ++i) rows += fmt::format("t,{},{}\n", 8 + i, 2 + i % 5);
+  std::ofstream(folder.file("whole.csv")) << rows;
+  std::ofstream(folder.file("empty.csv")) << "\xef\xbb\xbf" << rows << "t,100,0\nt,0,5\n";
+  const std::string command =
+      "bench --backend reference --heads 2:1 --head-dim 16 --batch 2 --seconds 0.02 --json "
+      "--trace ";
+  const ToolOutput whole = folder.run(command + "whole.csv");
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_EQ(whole.err, "");
+  const ToolOutput empty = folder.run(command + "empty.csv");
+  ASSERT_EQ(empty.exit_code, 0) << empty.err;
+  EXPECT_EQ(empty.err, "deuce bench: empty.csv: left out 2 of 42 requests, with 0 tokens\n");
+  const auto a = nlohmann::json::parse(whole.out), b = nlohmann::json::parse(empty.out);
+  ASSERT_EQ(b["points"].size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(a["points"][i]["kv_lens"], b["points"][i]["kv_lens"]);
+}
+
+TEST(BenchTrace, NamesAFolderAndAFileThatIsTooShort) {
+  const Folder folder;
+  std::filesystem::create_directory(folder.file("logs"));
+  std::ofstream(folder.file("a1.csv")) << "TIMESTAMP,ContextTokens,GeneratedTokens\nt,3,4\n";
+  EXPECT_EQ(folder.run("bench --trace logs").err, "deuce bench: logs: is a folder, not a file\n");
+  EXPECT_EQ(folder.run("bench --trace a1.csv --batch 3").err,
+            "deuce bench: a1.csv: too few requests for --batch 3 (1 of 2 or more output tokens): "
+            "it is never "
+            "full\n");
 }
 
 TEST(BenchTrace, ChoosesCasesOfALengthFileByBatch) {

@@ -3,13 +3,13 @@
 #include "lengths.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "io/safetensors.h"
 #include "request_trace.h"
+#include "text_file.h"
 
 namespace deuce::cli {
 namespace {
@@ -40,15 +40,12 @@ Result<LengthCase> read_case(const std::string& path, std::size_t index, const J
   return result;
 }
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return invalid("trace", "{}: cannot be opened", path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 Result<std::vector<LengthCase>> parse_cases(const std::string& path, const std::string& text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return invalid("trace", "{}: is not valid JSON", path);
+  if (json.is_discarded()) {
+    return invalid("trace", "{}: is neither JSON of decode batches, nor {} (docs/cli.md)", path,
+                   kRequestForms);
+  }
   if (!json.is_object() || !json.contains("cases") || !json["cases"].is_array()) {
     return invalid("trace", "{}: has no list of cases", path);
   }
@@ -61,15 +58,26 @@ Result<std::vector<LengthCase>> parse_cases(const std::string& path, const std::
   return cases;
 }
 
+/// Public traces hold such rows, of requests that were given up; that they are no part of what is
+/// measured must be seen. On stderr, for stdout may be JSON.
+void say_what_is_empty(const std::string& path, const std::vector<TraceRequest>& requests) {
+  const auto empty = std::count_if(
+      requests.begin(), requests.end(),
+      [](const TraceRequest& request) { return request.input == 0 || request.output == 0; });
+  if (empty > 0)
+    fmt::print(stderr, "deuce bench: {}: left out {} of {} requests, with 0 tokens\n", path, empty,
+               requests.size());
+}
+
 /// Batches formed of requests, each under the file's name.
 Result<std::vector<LengthCase>> form_cases(const std::string& path, const std::string& text,
                                            const std::vector<int64_t>& batches) {
   const auto requests = parse_request_trace(path, text);
   if (!requests.ok()) return requests.status();
-  const std::string name = std::filesystem::path(path).stem().string();
+  say_what_is_empty(path, requests.value());
   std::vector<LengthCase> all;
   for (const int64_t batch : batches.empty() ? std::vector<int64_t>{8} : batches) {
-    const auto cases = decode_batches(name, requests.value(), static_cast<int>(batch));
+    const auto cases = decode_batches(path, requests.value(), static_cast<int>(batch));
     if (!cases.ok()) return cases.status();
     all.insert(all.end(), cases.value().begin(), cases.value().end());
   }
@@ -97,7 +105,7 @@ Result<std::vector<LengthCase>> choose(const std::string& path,
 }  // namespace
 
 Result<std::vector<LengthCase>> read_length_cases(const std::string& path) {
-  const auto text = read_text(path);
+  const auto text = read_text("trace", path);
   if (!text.ok()) return text.status();
   return parse_cases(path, text.value());
 }
@@ -105,7 +113,7 @@ Result<std::vector<LengthCase>> read_length_cases(const std::string& path) {
 Result<std::vector<LengthCase>> read_trace(const std::string& path,
                                            const std::vector<std::string>& names,
                                            const std::vector<int64_t>& batches, int32_t divisor) {
-  const auto text = read_text(path);
+  const auto text = read_text("trace", path);
   if (!text.ok()) return text.status();
   const bool requests = is_request_trace(text.value());
   const auto all =

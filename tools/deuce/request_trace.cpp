@@ -3,10 +3,8 @@
 #include "request_trace.h"
 
 #include <algorithm>
-#include <array>
-#include <limits>
+#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "numbers.h"
 
@@ -16,7 +14,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kAzureHeader = "TIMESTAMP,ContextTokens,GeneratedTokens";
-constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max() / 2;
+// As many as --kv-len takes; the closed loop is played out step by step.
+constexpr int64_t kMostTokens = 1 << 26;
 
 std::string_view take_line(std::string_view& text) {
   const auto end = text.find('\n');
@@ -26,24 +25,33 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-std::optional<TraceRequest> mooncake_line(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
-  const auto tokens = [&json](const char* name) -> int64_t {
-    const auto found = json.find(name);
-    return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : -1;
-  };
-  return TraceRequest{tokens("input_length"), tokens("output_length")};
+Result<int64_t> token_count(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  if (found == json.end()) return invalid("trace", "it has no {}", name);
+  const Result<int64_t> count = parse_integer(found->dump(), 0, kMostTokens);
+  if (!count.ok()) return invalid("trace", "{}: {}", name, count.status().sentence());
+  return count;
 }
 
-std::optional<TraceRequest> azure_line(std::string_view line) {
-  const auto last = line.rfind(',');
-  if (last == std::string_view::npos || last == 0) return std::nullopt;
-  const auto middle = line.rfind(',', last - 1);
-  if (middle == std::string_view::npos) return std::nullopt;
+Result<TraceRequest> mooncake_line(std::string_view line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return invalid("trace", "it is not a JSON object");
+  const auto input = token_count(json, "input_length");
+  if (!input.ok()) return input.status();
+  const auto output = token_count(json, "output_length");
+  if (!output.ok()) return output.status();
+  return TraceRequest{input.value(), output.value()};
+}
+
+Result<TraceRequest> azure_line(std::string_view line) {
+  const auto columns = 1 + std::count(line.begin(), line.end(), ',');
+  if (columns != 3)
+    return invalid("trace", "it has {} columns, not those of {}", columns, kAzureHeader);
+  const auto middle = line.find(','), last = line.rfind(',');
   const auto input = parse_integer(line.substr(middle + 1, last - middle - 1), 0, kMostTokens);
+  if (!input.ok()) return invalid("trace", "ContextTokens: {}", input.status().sentence());
   const auto output = parse_integer(line.substr(last + 1), 0, kMostTokens);
-  if (!input.ok() || !output.ok()) return std::nullopt;
+  if (!output.ok()) return invalid("trace", "GeneratedTokens: {}", output.status().sentence());
   return TraceRequest{input.value(), output.value()};
 }
 
@@ -105,37 +113,39 @@ Result<std::vector<TraceRequest>> parse_request_trace(const std::string& path,
     const std::string_view line = take_line(text);
     ++number;
     if (line.empty() || (azure && number == 1)) continue;
-    const std::optional<TraceRequest> request = azure ? azure_line(line) : mooncake_line(line);
-    if (!request || request->input < 0 || request->output < 0 || request->input > kMostTokens ||
-        request->output > kMostTokens) {
-      return invalid("trace", "{}: line {}: {}", path, number,
-                     azure ? "it is not TIMESTAMP,ContextTokens,GeneratedTokens"
-                           : "it has no whole numbers input_length and output_length");
-    }
-    requests.push_back(*request);
+    const Result<TraceRequest> request = azure ? azure_line(line) : mooncake_line(line);
+    if (!request.ok())
+      return invalid("trace", "{}: line {}: {}", path, number, request.status().sentence());
+    requests.push_back(request.value());
   }
   return requests;
 }
 
-Result<std::vector<LengthCase>> decode_batches(const std::string& name,
+Result<std::vector<LengthCase>> decode_batches(const std::string& path,
                                                const std::vector<TraceRequest>& requests,
                                                int batch) {
   std::vector<TraceRequest> decoding;
-  std::copy_if(requests.begin(), requests.end(), std::back_inserter(decoding),
-               [](const TraceRequest& request) { return request.output >= 2; });
-  const Status too_short =
-      invalid("trace", "{}: too few requests for a batch of {}: the first {} never leave", name,
-              batch, batch);
-  if (decoding.size() < static_cast<std::size_t>(batch)) return too_short;
+  std::copy_if(
+      requests.begin(), requests.end(), std::back_inserter(decoding),
+      [](const TraceRequest& request) { return request.input >= 1 && request.output >= 2; });
+  const auto too_few = [&](const std::string& why) {
+    return invalid("trace",
+                   "{}: too few requests for --batch {} ({} of 2 or more output tokens): {}", path,
+                   batch, decoding.size(), why);
+  };
+  if (decoding.size() < static_cast<std::size_t>(batch)) return too_few("it is never full");
   int64_t begin = -1, end = 0;
   ClosedLoop scout(decoding, batch);
   do {
     if (begin < 0 && scout.first_fill_has_left()) begin = scout.step();
     end = scout.step();
   } while (scout.advance());
-  if (begin < 0 || end - begin < 6) return too_short;
+  if (begin < 0) return too_few(fmt::format("the first {} never leave", batch));
+  if (end - begin < 6)
+    return too_few(fmt::format("fewer than 7 steps follow when the first {} have left", batch));
   std::vector<LengthCase> cases;
   ClosedLoop loop(decoding, batch);
+  const std::string name = std::filesystem::path(path).stem().string();
   for (const int sixth : {1, 3, 5}) {
     const int64_t step = begin + (end - begin) * sixth / 6;
     while (loop.step() < step && loop.advance()) {
