@@ -26,7 +26,16 @@ struct BenchOptions {
   BenchSettings settings;
 };
 
+/// Cases of the file asked for, or of the repository's, which an installed tool does not have.
+Result<std::vector<LengthCase>> listed_cases(const BenchAxes& axes) {
+  if (axes.trace.empty() && !std::filesystem::exists(kDefaultTrace))
+    return std::vector<LengthCase>{};
+  return read_trace(axes.trace.empty() ? kDefaultTrace : axes.trace, {}, axes.batches, 1);
+}
+
 Result<ExitCode> list(const BenchOptions& options) {
+  const auto cases = listed_cases(options.axes);
+  if (!cases.ok()) return cases.status();
   fmt::print("{:<21}{:>8} {:>9} {:>9}  {}\n", "preset", "q heads", "kv heads", "head dim",
              "features");
   for (const Preset& preset : kPresets) {
@@ -38,8 +47,11 @@ Result<ExitCode> list(const BenchOptions& options) {
                preset.head_dim, features);
   }
   const std::string file = options.axes.trace.empty() ? kDefaultTrace : options.axes.trace;
-  const auto cases = read_trace(file, {}, options.axes.batches, 1);
-  if (!cases.ok()) return cases.status();
+  if (cases.value().empty()) {
+    fmt::print("\nno recorded batches here: --case looks for {}; --trace FILE names another file\n",
+               file);
+    return ExitCode::ok;
+  }
   fmt::print("\n{:<36}{:>8} {:>11} {:>9}\n", "case of " + file, "batch", "keys", "longest");
   for (const LengthCase& one : cases.value()) {
     int64_t keys = 0;
@@ -95,6 +107,16 @@ Result<ExitCode> bench(const BenchOptions& options) {
   return interrupted() ? ExitCode::interrupted : ExitCode::ok;
 }
 
+/// An option that would have no effect is a misunderstanding; `why` ends the sentence.
+void refuse_given(const CLI::App& command, std::initializer_list<std::string_view> allowed,
+                  const std::string& why) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && std::find(allowed.begin(), allowed.end(), name) == allowed.end())
+      throw CLI::ValidationError(name, why);
+  }
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action) {
@@ -127,7 +149,13 @@ void add_bench(CLI::App& app, Action& action) {
 #endif
   command.require_subcommand(0, 1);
   command.callback([options, &command, &action] {
-    if (!command.get_subcommands().empty()) return;  // compare and the others act for themselves
+    if (!command.get_subcommands().empty()) {  // compare and the others act for themselves
+      const std::string name = command.get_subcommands().front()->get_name();
+      refuse_given(command, {}, "an option of measuring, without effect on bench " + name);
+      return;
+    }
+    if (options->list)
+      refuse_given(command, {"--list", "--trace", "--batch"}, "without effect on --list");
     action = [options] { return bench(*options); };
   });
 }
