@@ -10,12 +10,13 @@
 
 namespace deuce::cli {
 
-enum class Change { same, faster, slower };
+/// not_judged: a result without a time, or outside the tolerance, on one side or on both.
+enum class Change { same, faster, slower, not_judged };
 
 /// Time of B over time of A, with its 95 % interval.
 struct Comparison {
   std::string title;
-  double a_s = 0, b_s = 0, ratio = 1;
+  double a_s = 0, b_s = 0, ratio = 1;  // ratio and interval only where it was judged
   Interval interval;
   Change change = Change::same;
 };
@@ -27,6 +28,7 @@ Comparison compare_points(const ResultPoint& a, const ResultPoint& b, double thr
 struct FileComparison {
   std::vector<Comparison> points;
   std::vector<std::string> only_a, only_b;  // titles of points that the other file lacks
+  std::vector<std::string> faults;          // "A: title: check failed: .."
   int count(Change change) const;
 };
 /// Points match by key; several with the same key by their order.

@@ -74,7 +74,9 @@ Status find_measured(const FigureOptions& options, FigureData& data) {
     auto file = read_result(options.measured);
     if (!file.ok()) return file.status();
     data.measured = std::move(file.value());
-    return {};
+    const std::string why = why_none_belongs(data);
+    if (why.empty()) return {};
+    return invalid("measured", "no point of {} belongs to this figure: {}", options.measured, why);
   }
   Result<std::unique_ptr<Device>> device = open_device(Backend::hopper);
   if (device.ok()) return measure(options, *device.value(), data);
@@ -117,9 +119,9 @@ Result<ExitCode> draw(const FigureOptions& options) {
   data.model = std::move(model.value());
   if (Status status = find_measured(options, data); !status.ok()) return status;
   fmt::print("simulated: a B200 by the timing model, best (high to low costs); never run on one\n");
-  fmt::print("measured:  {}\n",
-             data.measured ? data.measured->device + ", base only (Hopper has one score slot)"
-                           : "absent: " + data.absent);
+  fmt::print("measured:  {}\n", data.measured
+                                    ? fmt::format("{}, {}", data.measured->device, kBaseOnly)
+                                    : "absent: " + data.absent);
   fmt::print("published: {}\n", kPublished);
   for (const ModelLayer& layer : data.model) print_layer(data, layer);
   const std::string name = name_of_figure(options.figure) + ".svg";
@@ -142,6 +144,8 @@ void add_figure(CLI::App& bench, Action& action, Figure figure, const char* abou
       ->type_name("FILE");
   integer_option(command, "--batch", options->batch, 1, "requests (default 32)", 4096);
   add_sampling_options(command, options->settings);
+  for (const char* measuring : {"--seconds", "--noise", "--seed"})
+    command.get_option("--measured")->excludes(command.get_option(measuring));
   command.footer(
       "Simulated for a B200 with the band of the timing model (deuce check --timing), measured on "
       "a\n"

@@ -22,6 +22,7 @@ struct ResultPoint {
   double median_s = 0, roof_bytes_per_s = 0;
   Interval interval;  // 95 %, of the median
   double kv_bytes = 0;
+  std::string fault;  // why there is no time to work with, or empty
 
   double bytes_per_s() const { return kv_bytes / median_s; }
   bool even() const;
@@ -33,12 +34,13 @@ struct ResultPoint {
 };
 
 struct ResultFile {
-  std::string path, label;     // label: the file's name without its ending
-  std::string device, commit;  // of the machine that measured
-  std::vector<ResultPoint> points;
+  std::string path, label;             // label: the file's name without its ending
+  std::string device, commit;          // of the machine that measured
+  std::vector<ResultPoint> points;     // timed, with right results
+  std::vector<ResultPoint> no_result;  // the others, each with its fault
 };
 
-/// A fault is named by file and, where it is one, point. Points that were not timed are left out.
+/// A fault is named by file, point and field.
 Result<ResultFile> read_result(const std::string& path);
 
 }  // namespace deuce::cli

@@ -39,7 +39,8 @@ inline constexpr std::array kExitCodes{
     ExitCodeRow{ExitCode::hazard, "the emulator found a race or a deadlock"},
     ExitCodeRow{ExitCode::review, "deuce check: only findings that a human must judge"},
     ExitCodeRow{ExitCode::incomplete, "deuce check: a budget ended or something was not executed"},
-    ExitCodeRow{ExitCode::slower, "deuce bench compare: a point has become slower"},
+    ExitCodeRow{ExitCode::slower,
+                "deuce bench compare: a point is slower, has no time or failed its check"},
     ExitCodeRow{ExitCode::interrupted, "stopped by Ctrl-C; what was measured has been printed"},
 };
 

@@ -191,8 +191,7 @@ double draw_measured(Svg& svg, const FigureData& data, double y) {
       there ? fmt::format("MEASURED: {}, commit {}", data.measured->device, data.measured->commit)
             : "MEASURED: absent",
       "b");
-  svg.text(kEdge, y + 16,
-           "base only: a second score slot costs the Hopper kernel time (docs/hopper.md)", "n");
+  svg.text(kEdge, y + 16, kBaseOnly, "n");
   const double x = trace::legend_entry(svg, kEdge, y + 36, kMeasured, false, "base");
   trace::legend_entry(svg, x, y + 36, kRoof, true, "read roof of the same bytes, same run");
   std::vector<Chart> charts;
@@ -201,20 +200,6 @@ double draw_measured(Svg& svg, const FigureData& data, double y) {
 }
 
 }  // namespace
-
-const ResultPoint* measured_point(const FigureData& data, const FigureLayer& layer,
-                                  const FigurePoint& point) {
-  if (!data.measured) return nullptr;
-  for (const ResultPoint& one : data.measured->points) {
-    const bool same = one.q_heads == layer.heads.q && one.kv_heads == layer.heads.kv &&
-                      one.head_dim == layer.head_dim && one.q_len == point.q_len && one.even() &&
-                      one.kv_len() == point.kv_len &&
-                      static_cast<int>(one.kv_lens.size()) == data.batch && one.page_size == 0 &&
-                      one.dtype == "bf16" && one.mode == "rotated" && one.backend == "hopper";
-    if (same) return &one;
-  }
-  return nullptr;
-}
 
 std::string figure_svg(const FigureData& data) {
   Svg svg(kWidth,

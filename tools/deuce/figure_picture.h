@@ -21,6 +21,13 @@ struct FigureData {
   bool wrong = false;  // a measured result lay outside the tolerance
 };
 
+/// Said wherever measured numbers of the base kernel stand without those of ping-pong.
+inline constexpr const char* kBaseOnly =
+    "base only: a second score slot costs the Hopper kernel time (docs/hopper.md)";
+
+/// Empty, or what keeps every point of a result out of this figure.
+std::string why_none_belongs(const FigureData& data);
+
 /// The measured point of a layer, or nullptr.
 const ResultPoint* measured_point(const FigureData& data, const FigureLayer& layer,
                                   const FigurePoint& point);
