@@ -71,6 +71,11 @@ std::string records_of(const Timeline& timeline, const Summary& summary) {
                                     ? fmt::format("{:+.1f} % cycles against the run without tracer",
                                                   100 * (facts.cycles / facts.untraced_cycles - 1))
                                     : "overhead not measured");
+  if (timeline.dropped > 0) {
+    out +=
+        "            the figures are those of the records kept, not of the whole run; --records "
+        "keeps more\n";
+  }
   if (facts.self_cost <= 0) return out;
   return out + fmt::format("self-cost   {:.1f} cycles a record, {} the times below\n",
                            facts.self_cost,

@@ -125,5 +125,12 @@ TEST(DecodeOptions, TheProblemIsNamedWithWhatIsUnusual) {
             "left 9, from key 7 on, softcap 20, sinks, 3 splits");
 }
 
+TEST(DecodeOptions, MoreThanMemoryIsLikelyToHoldIsRefused) {
+  std::string refused;
+  spec_after("--kv-len 1048576 --batch 4096 --kv-heads 1024", &refused);
+  EXPECT_NE(refused.find("--kv-len, --batch, --kv-heads"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("at most 4"), std::string::npos) << refused;
+}
+
 }  // namespace
 }  // namespace deuce::cli

@@ -123,6 +123,13 @@ TEST(TraceTool, TakesTheProblemsOfCheck) {
   EXPECT_NE(one.out.find("1 request of 2048 keys"), std::string::npos) << one.out;
 }
 
+TEST(TraceTool, ASummaryOfAPartSaysSo) {
+  const Folder folder;
+  const char* words = "those of the records kept, not of the whole run";
+  EXPECT_NE(folder.run("trace --records 20 --write summary").out.find(words), std::string::npos);
+  EXPECT_EQ(folder.run("trace --write summary").out.find(words), std::string::npos);
+}
+
 TEST(TraceTool, BaseAndPingPongOfHopperAreCompared) {
   const Folder folder;
   const ToolOutput run =

@@ -119,6 +119,19 @@ Status set_lengths(const DecodeOptions& o, emulator::CaseSpec& spec) {
   return {};
 }
 
+/// K and V that are drawn for a run, with double-precision results to compare with beside them.
+Status check_size(const emulator::CaseSpec& spec) {
+  constexpr double kMostBytes = 4.0 * (1 << 30);
+  double keys = 0;
+  for (const int32_t length : spec.kv_len) keys += length;
+  const double bytes = 2 * keys * spec.kv_heads * spec.head_dim * (spec.e4m3 ? 1 : 2);
+  if (bytes <= kMostBytes) return {};
+  return invalid(
+      "kv-len",
+      "--kv-len, --batch, --kv-heads: {:.0f} keys of {} heads are {:.1f} GiB of K and V; at most 4",
+      keys, spec.kv_heads, bytes / (1 << 30));
+}
+
 }  // namespace
 
 bool DecodeOptions::has(std::string_view name) const {
@@ -152,6 +165,7 @@ Result<emulator::CaseSpec> spec_of(const DecodeOptions& options) {
     if (!options.has("--row-replicas")) spec.row_replicas = 0;
   }
   if (Status bad = set_lengths(options, spec); !bad.ok()) return bad;
+  if (Status bad = check_size(spec); !bad.ok()) return bad;
   spec.causal = spec.q_len > 1 && !options.no_causal;
   spec.seed = static_cast<uint64_t>(options.seed);
   return spec;
@@ -162,7 +176,8 @@ std::string problem_text(const emulator::CaseSpec& spec) {
   const std::size_t requests = spec.kv_len.size();
   std::string text = fmt::format("{} request{} of {}", requests, requests == 1 ? "" : "s", *least);
   if (*most != *least) text += fmt::format(" to {}", *most);
-  text += fmt::format(" keys, {} rows", spec.group * spec.q_len);
+  const int rows = spec.group * spec.q_len;
+  text += fmt::format(" key{}, {} row{}", *most == 1 ? "" : "s", rows, rows == 1 ? "" : "s");
   if (!spec.q_lens.empty()) text += " at most";
   if (spec.kv_heads > 1) text += fmt::format(" for each of {} KV heads", spec.kv_heads);
   if (spec.page_size > 0) text += fmt::format(", pages of {}", spec.page_size);
