@@ -25,21 +25,13 @@ uint32_t ctas(const Timeline& timeline) {
   return count;
 }
 
-std::vector<Range> softmax_ranges(const Track& track) {
-  std::vector<Range> ranges;
-  for (const Range& range : track.ranges) {
-    if (range.event == Event::sm_compute) ranges.push_back(range);
-  }
-  return ranges;
-}
-
 /// Where the softmax of each KV block starts, in the first warp of a CTA that computes it.
 std::vector<Range> softmax_blocks(const Timeline& timeline, uint32_t cta) {
   std::map<int, Range> first;
   for (const Track& track : timeline.tracks) {
     if (track.cta != cta || track.agent != Agent::warp) continue;
-    for (const Range& range : track.ranges) {
-      if (range.event == Event::sm_compute) first.try_emplace(range.block, range);
+    for (const Range& range : ranges_of(track, Event::sm_compute)) {
+      first.try_emplace(range.block, range);
     }
   }
   std::vector<Range> blocks;
@@ -70,7 +62,7 @@ void count_blocks(const Timeline& timeline, Summary& summary) {
     }
     for (int n = 0; const Track* warp = find_warp(timeline, Role::attend, n, cta); ++n) {
       std::vector<double> own;
-      add_steps(softmax_ranges(*warp), own);
+      add_steps(ranges_of(*warp, Event::sm_compute), own);
       if (first.empty()) first = own;
       steps.insert(steps.end(), own.begin(), own.end());
     }

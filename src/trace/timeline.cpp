@@ -173,6 +173,13 @@ const Track* find_agent(const Timeline& timeline, Agent agent, uint32_t cta) {
   return nullptr;
 }
 
+std::vector<Range> ranges_of(const Track& track, Event event) {
+  std::vector<Range> ranges;
+  std::copy_if(track.ranges.begin(), track.ranges.end(), std::back_inserter(ranges),
+               [event](const Range& range) { return range.event == event; });
+  return ranges;
+}
+
 const Range* find_range(const Track& track, Event event, int block) {
   for (const Range& range : track.ranges) {
     if (range.event == event && range.block == block) return &range;

@@ -70,6 +70,8 @@ Result<Timeline> make_timeline(const TraceFile& trace);
 /// The n-th warp of a role, n = 0 for the first; null if there is none.
 const Track* find_warp(const Timeline& timeline, Role role, int n = 0, uint32_t cta = 0);
 const Track* find_agent(const Timeline& timeline, Agent agent, uint32_t cta = 0);
+/// Ranges of one event on a track, in order.
+std::vector<Range> ranges_of(const Track& track, Event event);
 /// The first range of an event and KV block on a track; null if there is none.
 const Range* find_range(const Track& track, Event event, int block);
 

@@ -29,15 +29,9 @@ bool is_container(Event event) {
 }
 
 std::vector<Range> softmax_of(const Timeline& run) {
-  std::vector<Range> blocks;
   const Track* softmax = find_warp(run, Role::softmax);
   if (softmax == nullptr) softmax = find_warp(run, Role::attend);
-  if (softmax != nullptr) {
-    for (const Range& range : softmax->ranges) {
-      if (range.event == Event::sm_compute) blocks.push_back(range);
-    }
-  }
-  return blocks;
+  return softmax == nullptr ? std::vector<Range>{} : ranges_of(*softmax, Event::sm_compute);
 }
 
 class Picture {
@@ -219,10 +213,8 @@ class Picture {
       entry("load", "TMA issue");
       if (!hopper) entry("fix", "correction");
       entry("wait", "waiting for an edge");
-      if (hopper) {
-        y_ += 26;
-        return;
-      }
+    }
+    if (!two_rows && !hopper) {
       for (const auto& [kind, words] :
            {std::pair{"ak", "s_ready"}, {"ap", "po_ready"}, {"ao", "o_ready"}}) {
         svg_.arrow(at, y_ + 8, at + 22, y_ + 8, kind);

@@ -8,6 +8,7 @@
 #include "cli/tool.h"
 #include "cli/traced_case.h"
 #include "support/drops_arrivals.h"
+#include "support/range_count.h"
 #include "trace/summary.h"
 
 namespace deuce::cli {
@@ -59,8 +60,8 @@ TEST(TraceTool, EveryHopperKernelLeavesATimelineOfBothLevels) {
       EXPECT_EQ(run.value().file.facts.score_slots, shape.score_slots) << name;
       const Result<trace::Timeline> timeline = trace::make_timeline(run.value().file);
       ASSERT_TRUE(timeline.ok()) << name << ": " << timeline.status().sentence();
-      const int softmax = ranges_of(timeline.value(), trace::Event::sm_compute);
-      const int exponentials = ranges_of(timeline.value(), trace::Event::sm_exp);
+      const int softmax = test::range_count(timeline.value(), trace::Event::sm_compute);
+      const int exponentials = test::range_count(timeline.value(), trace::Event::sm_exp);
       EXPECT_GE(softmax, tiles_of(settings)) << name;
       const bool full = level == trace::Level::full;
       EXPECT_EQ(exponentials > 0, full) << name;

@@ -4,7 +4,6 @@
 
 #include "plan/hopper_shapes.h"
 #include "record_trace.h"
-#include "trace/timeline.h"
 
 namespace deuce::cli {
 
@@ -31,14 +30,6 @@ inline int tiles_of(const TraceSettings& settings) {
     tiles += (keys + hopper::kTileTokens - 1) / hopper::kTileTokens;
   }
   return tiles;
-}
-
-inline int ranges_of(const trace::Timeline& timeline, trace::Event event) {
-  int found = 0;
-  for (const trace::Track& track : timeline.tracks) {
-    for (const trace::Range& range : track.ranges) found += range.event == event ? 1 : 0;
-  }
-  return found;
 }
 
 }  // namespace deuce::cli

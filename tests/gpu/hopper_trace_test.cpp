@@ -8,6 +8,7 @@
 #include "cli/traced_case.h"
 #include "gpu/device_buffer.h"
 #include "gpu/hopper_traced_kernels.h"
+#include "support/range_count.h"
 
 namespace deuce::cli {
 namespace {
@@ -54,9 +55,9 @@ TEST(HopperTrace, EveryKernelLeavesATimelineOfBothLevels) {
       const Result<trace::Timeline> timeline = trace::make_timeline(run.value().file);
       ASSERT_TRUE(timeline.ok()) << name << ": " << timeline.status().sentence();
       EXPECT_EQ(timeline.value().dropped, 0U) << name;
-      const int softmax = ranges_of(timeline.value(), trace::Event::sm_compute);
+      const int softmax = test::range_count(timeline.value(), trace::Event::sm_compute);
       EXPECT_GE(softmax, tiles_of(settings)) << name;
-      EXPECT_EQ(ranges_of(timeline.value(), trace::Event::sm_exp) >= softmax,
+      EXPECT_EQ(test::range_count(timeline.value(), trace::Event::sm_exp) >= softmax,
                 level == trace::Level::full)
           << name;
     }
@@ -77,7 +78,7 @@ TEST(HopperTrace, TheNewestRecordsOfAWarpgroupAreReadToo) {
       const Result<trace::Timeline> timeline = trace::make_timeline(run.value().file);
       ASSERT_TRUE(timeline.ok()) << timeline.status().sentence();
       EXPECT_GT(timeline.value().dropped, 0U);
-      EXPECT_GT(ranges_of(timeline.value(), trace::Event::sm_compute), 0);
+      EXPECT_GT(test::range_count(timeline.value(), trace::Event::sm_compute), 0);
     }
   }
 }

@@ -8,10 +8,13 @@
 #include "emulator/decode_case.h"
 #include "emulator/hopper.h"
 #include "plan/blackwell_params.h"
+#include "support/range_count.h"
 #include "trace/summary.h"
 
 namespace deuce::trace {
 namespace {
+
+using test::range_count;
 
 constexpr int kBlocks = 16;
 
@@ -60,27 +63,19 @@ emulator::CaseSpec busy_case(int slots) {
           .growing = true};
 }
 
-int count(const Timeline& timeline, Event event) {
-  int found = 0;
-  for (const Track& track : timeline.tracks) {
-    for (const Range& range : track.ranges) found += range.event == event ? 1 : 0;
-  }
-  return found;
-}
-
 class Recording : public testing::TestWithParam<int> {};
 
 TEST_P(Recording, HasEveryBlockOfEveryRole) {
   const Timeline timeline = record(long_case(GetParam())).timeline;
-  EXPECT_EQ(count(timeline, Event::sm_compute), 4 * kBlocks);
-  EXPECT_EQ(count(timeline, Event::sm_row_sum), 4 * kBlocks);
-  EXPECT_EQ(count(timeline, Event::mma_issue_QK), kBlocks);
-  EXPECT_EQ(count(timeline, Event::mma_issue_PV), kBlocks);
-  EXPECT_EQ(count(timeline, Event::pipe_QK), kBlocks);
-  EXPECT_EQ(count(timeline, Event::copy_K), kBlocks);
-  EXPECT_EQ(count(timeline, Event::copy_V), kBlocks);
-  EXPECT_EQ(count(timeline, Event::copy_Q), 1);
-  EXPECT_EQ(count(timeline, Event::warp_lifetime), 16);
+  EXPECT_EQ(range_count(timeline, Event::sm_compute), 4 * kBlocks);
+  EXPECT_EQ(range_count(timeline, Event::sm_row_sum), 4 * kBlocks);
+  EXPECT_EQ(range_count(timeline, Event::mma_issue_QK), kBlocks);
+  EXPECT_EQ(range_count(timeline, Event::mma_issue_PV), kBlocks);
+  EXPECT_EQ(range_count(timeline, Event::pipe_QK), kBlocks);
+  EXPECT_EQ(range_count(timeline, Event::copy_K), kBlocks);
+  EXPECT_EQ(range_count(timeline, Event::copy_V), kBlocks);
+  EXPECT_EQ(range_count(timeline, Event::copy_Q), 1);
+  EXPECT_EQ(range_count(timeline, Event::warp_lifetime), 16);
   EXPECT_EQ(timeline.dropped, 0U);
 }
 
@@ -198,16 +193,16 @@ TEST(HopperRecording, HasEveryTileOfEveryRole) {
   for (const Event event :
        {Event::wait_K, Event::wait_V, Event::mma_issue_QK, Event::sm_compute, Event::mma_issue_PV,
         Event::tma_issue_K, Event::tma_issue_V, Event::copy_K, Event::copy_V}) {
-    EXPECT_EQ(count(made.value(), event), kTiles) << info(event).name;
+    EXPECT_EQ(range_count(made.value(), event), kTiles) << info(event).name;
   }
-  EXPECT_EQ(count(made.value(), Event::warp_lifetime), 5);
+  EXPECT_EQ(range_count(made.value(), Event::warp_lifetime), 5);
 }
 
 TEST(RecordingLevels, EdgesLeavesOutThePhasesInsideSoftmax) {
   const Timeline edges = record(long_case(2), 1, Level::edges).timeline;
-  EXPECT_EQ(count(edges, Event::sm_max), 0);
-  EXPECT_EQ(count(edges, Event::sm_compute), 4 * kBlocks);
-  EXPECT_EQ(count(record(long_case(2)).timeline, Event::sm_max), 4 * kBlocks);
+  EXPECT_EQ(range_count(edges, Event::sm_max), 0);
+  EXPECT_EQ(range_count(edges, Event::sm_compute), 4 * kBlocks);
+  EXPECT_EQ(range_count(record(long_case(2)).timeline, Event::sm_max), 4 * kBlocks);
 }
 
 TEST(RecordingLevels, RescalesShowWhereScoresGrow) {
@@ -221,16 +216,16 @@ TEST(RecordingLevels, RescalesShowWhereScoresGrow) {
 TEST(RecordingLevels, DroppedRecordsAreCountedAndTheRestIsRead) {
   const Timeline timeline = record(long_case(2), 1, Level::edges, 40).timeline;
   EXPECT_GT(timeline.dropped, 100U);
-  EXPECT_GT(count(timeline, Event::sm_compute), 0);
-  EXPECT_LT(count(timeline, Event::sm_compute), 4 * kBlocks);
+  EXPECT_GT(range_count(timeline, Event::sm_compute), 0);
+  EXPECT_LT(range_count(timeline, Event::sm_compute), 4 * kBlocks);
 }
 
 // Cut items end in the epilogue, and the block that completes one merges it.
 TEST(RecordingLevels, MergesOfCutItemsShow) {
   const Timeline timeline = record({.kv_len = {2000}}, 3).timeline;
-  EXPECT_GT(count(timeline, Event::merge_write_partial), 0);
-  EXPECT_GT(count(timeline, Event::merge_counter), 0);
-  EXPECT_EQ(count(timeline, Event::merge_combine), 4);  // the warps of one epilogue
+  EXPECT_GT(range_count(timeline, Event::merge_write_partial), 0);
+  EXPECT_GT(range_count(timeline, Event::merge_counter), 0);
+  EXPECT_EQ(range_count(timeline, Event::merge_combine), 4);  // the warps of one epilogue
 }
 
 TEST(SummaryText, NamesTheOriginAndTheEdges) {

@@ -26,15 +26,12 @@ struct BenchOptions {
   BenchSettings settings;
 };
 
-/// Cases of the file asked for, or of the repository's, which an installed tool does not have.
-Result<std::vector<LengthCase>> listed_cases(const BenchAxes& axes) {
-  if (axes.trace.empty() && !std::filesystem::exists(kDefaultTrace))
-    return std::vector<LengthCase>{};
-  return read_trace(axes.trace.empty() ? kDefaultTrace : axes.trace, {}, axes.batches, 1);
-}
-
 Result<ExitCode> list(const BenchOptions& options) {
-  const auto cases = listed_cases(options.axes);
+  const std::string file = options.axes.trace_file();
+  // An installed tool does not have the repository's.
+  const bool exists = !options.axes.trace.empty() || std::filesystem::exists(file);
+  const auto cases = exists ? read_trace(file, {}, options.axes.batches, 1)
+                            : Result<std::vector<LengthCase>>(std::vector<LengthCase>{});
   if (!cases.ok()) return cases.status();
   fmt::print("{:<21}{:>8} {:>9} {:>9}  {}\n", "preset", "q heads", "kv heads", "head dim",
              "features");
@@ -46,7 +43,6 @@ Result<ExitCode> list(const BenchOptions& options) {
     fmt::print("{:<21}{:>8} {:>9} {:>9} {}\n", preset.name, preset.q_heads, preset.kv_heads,
                preset.head_dim, features);
   }
-  const std::string file = options.axes.trace.empty() ? kDefaultTrace : options.axes.trace;
   if (cases.value().empty()) {
     fmt::print("\nno recorded batches here: --case looks for {}; --trace FILE names another file\n",
                file);

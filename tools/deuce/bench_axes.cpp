@@ -86,8 +86,7 @@ Result<std::vector<LengthCase>> length_cases(const BenchAxes& axes) {
   }
   if (!axes.kv_lens.empty())
     return invalid("kv-len", "--kv-len and --trace, --case exclude each other");
-  return read_trace(axes.trace.empty() ? kDefaultTrace : axes.trace, axes.cases, axes.batches,
-                    axes.divide);
+  return read_trace(axes.trace_file(), axes.cases, axes.batches, axes.divide);
 }
 
 void add_length_options(CLI::App& command, BenchAxes& axes, const char* group) {

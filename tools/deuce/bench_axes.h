@@ -23,6 +23,7 @@ struct BenchAxes {
   std::vector<int64_t> head_dims, batches, kv_lens, q_lens, pages;
   std::vector<DType> dtypes;
   std::string trace;  // file of lengths; empty = kDefaultTrace where cases are named
+  std::string trace_file() const { return trace.empty() ? kDefaultTrace : trace; }
   int32_t divide = 1;
   Layout layout = Layout::nhd;
 };
