@@ -178,7 +178,7 @@ void per_block(const Timeline& timeline, Summary& summary) {
     warps[track.role] += track.agent == Agent::warp ? 1 : 0;
   const double per_cta = static_cast<double>(summary.blocks) / std::max(1u, ctas(timeline));
   for (EdgeWait& edge : summary.edges) {
-    if (per_cta > 0) {
+    if (per_cta > 0 && warps[edge.role] > 0) {
       edge.per_block = edge.mean * static_cast<double>(edge.waits) / warps[edge.role] / per_cta;
     }
   }

@@ -48,6 +48,14 @@ std::string head_of(const Facts& facts) {
           : "");
 }
 
+/// Where a run comes from, as far as its file knows.
+std::string recorded_of(const Facts& facts) {
+  std::string text = facts.recorded;
+  if (!facts.driver.empty()) text += (text.empty() ? "driver " : ", driver ") + facts.driver;
+  if (!facts.commit.empty()) text += (text.empty() ? "commit " : ", commit ") + facts.commit;
+  return text.empty() ? text : "recorded    " + text + "\n";
+}
+
 /// Blocks that follow each other in a CTA; without such there is no time from one to the next.
 std::string blocks_of(const Facts& facts, const Summary& summary) {
   std::string out =
@@ -65,12 +73,12 @@ std::string blocks_of(const Facts& facts, const Summary& summary) {
 
 std::string records_of(const Timeline& timeline, const Summary& summary) {
   const Facts& facts = timeline.facts;
-  std::string out = fmt::format("records     level {}, {} dropped, {}\n",
-                                facts.level == Level::full ? "full" : "edges", timeline.dropped,
-                                facts.untraced_cycles > 0
-                                    ? fmt::format("{:+.1f} % cycles against the run without tracer",
-                                                  100 * (facts.cycles / facts.untraced_cycles - 1))
-                                    : "overhead not measured");
+  std::string out = fmt::format(
+      "records     level {}, {} dropped, {}\n", facts.level == Level::full ? "full" : "edges",
+      timeline.dropped,
+      facts.untraced_cycles > 0
+          ? fmt::format("{:+.1f} % cycles against the run without tracer", overhead(facts))
+          : "overhead not measured");
   if (timeline.dropped > 0) {
     out +=
         "            the figures are those of the records kept, not of the whole run; --records "
@@ -86,7 +94,7 @@ std::string records_of(const Timeline& timeline, const Summary& summary) {
 
 std::string text_of(const Timeline& timeline, const Summary& summary) {
   const Facts& facts = timeline.facts;
-  std::string out = head_of(facts) + blocks_of(facts, summary);
+  std::string out = head_of(facts) + recorded_of(facts) + blocks_of(facts, summary);
   if (shows_scores(facts)) {
     out += fmt::format(
         "rescales    {} of O by a warp\n"
@@ -113,13 +121,33 @@ std::string text_of(const Timeline& timeline, const Summary& summary) {
   return out;
 }
 
+namespace {
+
+/// Cycles of two runs are those of their own clocks; a block is one only where it has as many keys.
+std::string blocks_text(const Facts& first, const Summary& a, const Facts& second,
+                        const Summary& b) {
+  std::string out = fmt::format("cycles per block   {:.0f} -> {:.0f}", a.median, b.median);
+  if (first.kv_block != second.kv_block) {
+    return out + fmt::format(", of {} and of {} keys\n", first.kv_block, second.kv_block);
+  }
+  if (a.steps == 0 || b.steps == 0) return out + "\n";
+  const double clocks = second.clock_hz / first.clock_hz;
+  return out +
+         fmt::format(", {:+.1f} % blocks per second\n", 100 * (a.median / b.median * clocks - 1));
+}
+
+}  // namespace
+
 std::string difference(const Timeline& first, const Summary& a, const Timeline& second,
                        const Summary& b) {
-  std::string out = fmt::format("{} against {} ({})\n", second.facts.label, first.facts.label,
-                                origin(second.facts));
-  out += fmt::format("cycles per block   {:.0f} -> {:.0f}, {:+.1f} % blocks per second\n", a.median,
-                     b.median, 100 * (a.median / b.median - 1));
-  if (shows_scores(second.facts)) {
+  const bool one_origin = first.facts.simulated == second.facts.simulated;
+  std::string out = one_origin
+                        ? fmt::format("{} against {} ({})\n", second.facts.label, first.facts.label,
+                                      origin(second.facts))
+                        : fmt::format("{} ({}) against {} ({})\n", second.facts.label,
+                                      origin(second.facts), first.facts.label, origin(first.facts));
+  out += blocks_text(first.facts, a, second.facts, b);
+  if (shows_scores(first.facts) && shows_scores(second.facts)) {
     out +=
         fmt::format("overlap of QK      {:.0f} % -> {:.0f} %\n", 100 * a.overlap, 100 * b.overlap);
   }

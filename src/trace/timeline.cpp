@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -64,6 +65,26 @@ double first_clock(const Slice& slice) {
   const uint32_t low = slice.records.front().clock;
   return static_cast<double>(anchor) +
          static_cast<double>(static_cast<int32_t>(low - static_cast<uint32_t>(anchor)));
+}
+
+/// A warp's clock that is read as one that runs backwards, or slices that no run can hold together:
+/// pictures and viewers would fail on such times, each in its own way.
+Status check_times(const Timeline& timeline) {
+  constexpr double kMostCycles = 1e15;  // days of the fastest clock
+  double furthest = timeline.length;
+  for (const Track& track : timeline.tracks) {
+    for (const Range& range : track.ranges) {
+      if (range.end >= range.begin) continue;
+      return invalid("trace", "{}: {} ends before it begins", track.name, info(range.event).name);
+    }
+    for (const Instant& instant : track.instants) {
+      furthest = std::max(furthest, std::abs(instant.at));
+    }
+    for (const Sample& sample : track.samples) furthest = std::max(furthest, std::abs(sample.at));
+  }
+  if (furthest <= kMostCycles) return {};
+  return invalid("trace", "its records lie {:.0e} cycles apart, further than those of a run",
+                 furthest);
 }
 
 void place(Timeline& timeline) {
@@ -154,6 +175,7 @@ Result<Timeline> make_timeline(const TraceFile& trace) {
     timeline.tracks.push_back(std::move(track));
   }
   place(timeline);
+  if (Status bad = check_times(timeline); !bad.ok()) return bad;
   draw_arrows(timeline);
   return timeline;
 }

@@ -61,10 +61,11 @@ struct Timeline {
   std::vector<Track> tracks;
   std::vector<Arrow> arrows;
   double length = 0;     // cycles
-  uint32_t dropped = 0;  // records, all tracks together
+  uint64_t dropped = 0;  // records, all tracks together
 };
 
-/// INVALID_ARGUMENT when ranges do not nest or a parity contradicts the count of its phases.
+/// INVALID_ARGUMENT when ranges do not nest, a parity contradicts the count of its phases, or times
+/// are those of no run.
 Result<Timeline> make_timeline(const TraceFile& trace);
 
 /// The n-th warp of a role, n = 0 for the first; null if there is none.

@@ -43,7 +43,7 @@ class Picture {
       span_ = std::max(span_, windows_.back().length);
       whole_ = whole_ && windows_.back().length == run.length;
     }
-    span_ *= 1.02;
+    span_ = std::max(1.0, 1.02 * span_);  // of a run without a range there is only the frame
   }
 
   /// `agents`: only the tensor pipe and softmax.
@@ -55,8 +55,11 @@ class Picture {
               "h");
     y_ = 40;
     for (std::size_t i = 0; i < runs.size(); ++i) add(runs[i], windows_[i], two_rows);
-    axis(runs.front().facts);
-    legend(two_rows, find_warp(runs.front(), Role::attend) != nullptr);
+    axis(runs);
+    const auto is_hopper = [](const Timeline& run) {
+      return find_warp(run, Role::attend) != nullptr;
+    };
+    legend(two_rows, std::all_of(runs.begin(), runs.end(), is_hopper));
     return svg_.finish(y_);
   }
 
@@ -70,7 +73,8 @@ class Picture {
 
   void add(const Timeline& run, const Window& window, bool two_rows) {
     svg_.text(kLeft, y_ + 14, run.facts.label, "b");
-    svg_.text(kLeft + 90, y_ + 14, caption_of(run.facts), "n");
+    const double caption = std::max(90.0, text_width(run.facts.label) + 24);
+    svg_.text(kLeft + caption, y_ + 14, caption_of(run.facts), "n");
     y_ += 22;
     brackets(run, window);
     Rows rows;
@@ -180,7 +184,7 @@ class Picture {
     }
   }
 
-  void axis(const Facts& facts) {
+  void axis(const std::vector<Timeline>& runs) {
     double step = 100;
     while (span_ / step > 24) step *= step == 200 || step == 2000 ? 2.5 : 2;
     svg_.line(kLeft, y_, kWidth - kRight, y_, "x");
@@ -189,13 +193,27 @@ class Picture {
       svg_.line(left, y_, left, y_ + 5, "x");
       svg_.text(left, y_ + 18, fmt::format("{:.0f}", at), "m");
     }
-    svg_.text(
-        kLeft, y_ + 34,
-        fmt::format("cycles from the {}; 1000 cycles are {:.0f} ns; a number alone is the KV block",
-                    whole_ ? "first record" : "start of the softmax of a steady block",
-                    1e12 / facts.clock_hz),
-        "n");
+    svg_.text(kLeft, y_ + 34,
+              fmt::format("cycles from the {}; 1000 cycles are {}; a number alone is the KV block",
+                          whole_ ? "first record" : "start of the softmax of a steady block",
+                          clocks_text(runs)),
+              "n");
     y_ += 46;
+  }
+
+  /// "542 ns", or one for each run where they differ.
+  static std::string clocks_text(const std::vector<Timeline>& runs) {
+    const double hz = runs.front().facts.clock_hz;
+    const auto ticks_alike = [hz](const Timeline& run) { return run.facts.clock_hz == hz; };
+    if (std::all_of(runs.begin(), runs.end(), ticks_alike)) {
+      return fmt::format("{:.0f} ns", 1e12 / hz);
+    }
+    std::string text;
+    for (const Timeline& run : runs) {
+      text += fmt::format("{}{:.0f} ns of {}", text.empty() ? "" : ", ", 1e12 / run.facts.clock_hz,
+                          run.facts.label);
+    }
+    return text;
   }
 
   void legend(bool two_rows, bool hopper) {
@@ -232,56 +250,6 @@ class Picture {
 };
 
 }  // namespace
-
-std::string_view color_of(Event event) {
-  switch (event) {
-    case Event::mma_issue_QK:
-    case Event::pipe_QK: return "qk";
-    case Event::mma_issue_PV:
-    case Event::pipe_PV: return "pv";
-    case Event::sm_compute: return "sm";
-    case Event::sm_load:
-    case Event::sm_max:
-    case Event::sm_exp:
-    case Event::sm_row_sum: return "sum";
-    case Event::tma_issue_K:
-    case Event::tma_issue_V:
-    case Event::tma_issue_Q:
-    case Event::copy_K:
-    case Event::copy_V:
-    case Event::copy_Q: return "load";
-    case Event::correction_rescale:
-    case Event::correction_final:
-    case Event::epi_store: return "fix";
-    default: return info(event).flow == Flow::wait ? "wait" : "other";
-  }
-}
-
-std::string_view short_name(Event event) {
-  switch (event) {
-    case Event::mma_issue_QK:
-    case Event::pipe_QK: return "QK";
-    case Event::mma_issue_PV:
-    case Event::pipe_PV: return "PV";
-    case Event::sm_compute: return "softmax";
-    case Event::sm_row_sum: return "sum";
-    case Event::tma_issue_K:
-    case Event::copy_K: return "K";
-    case Event::tma_issue_V:
-    case Event::copy_V: return "V";
-    case Event::tma_issue_Q:
-    case Event::copy_Q: return "Q";
-    case Event::correction_rescale: return "rescale";
-    case Event::epi_store: return "store";
-    default: return {};
-  }
-}
-
-std::string caption_of(const Facts& facts) {
-  return fmt::format(
-      "{}: {}, {:.3f} GHz, {}{}", origin(facts), facts.chip, facts.clock_hz * 1e-9, facts.problem,
-      facts.simulated ? fmt::format("; {} costs, seed {}", facts.costs, facts.seed) : "");
-}
 
 Window steady_window(const Timeline& run) {
   const std::vector<Range> blocks = softmax_of(run);

@@ -4,60 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
+
+#include "kernel/edges.h"
 
 namespace deuce::trace {
 namespace {
 
 constexpr std::size_t kMagicBytes = 8;
+constexpr uint32_t kMostCtas = 4096;  // of one launch, several times those of a GPU
 constexpr char kMagic[kMagicBytes + 1] = "DEUCETRC";
-
-nlohmann::json to_json(const Facts& facts) {
-  return {{"format", kFormatVersion},
-          {"label", facts.label},
-          {"kernel", facts.kernel},
-          {"problem", facts.problem},
-          {"chip", facts.chip},
-          {"simulated", facts.simulated},
-          {"clock_hz", facts.clock_hz},
-          {"level", facts.level == Level::full ? "full" : "edges"},
-          {"head_dim", facts.head_dim},
-          {"rows", facts.rows},
-          {"score_slots", facts.score_slots},
-          {"row_replicas", facts.row_replicas},
-          {"kv_block", facts.kv_block},
-          {"element_bytes", facts.element_bytes},
-          {"seed", facts.seed},
-          {"costs", facts.costs},
-          {"cycles", facts.cycles},
-          {"untraced_cycles", facts.untraced_cycles},
-          {"self_cost_cycles", facts.self_cost},
-          {"timer_step_ns", facts.timer_step_ns}};
-}
-
-Facts from_json(const nlohmann::json& json) {
-  Facts facts;
-  facts.label = json.at("label");
-  facts.kernel = json.at("kernel");
-  facts.problem = json.at("problem");
-  facts.chip = json.at("chip");
-  facts.simulated = json.at("simulated");
-  facts.clock_hz = json.at("clock_hz");
-  facts.level = json.at("level") == "full" ? Level::full : Level::edges;
-  facts.head_dim = json.at("head_dim");
-  facts.rows = json.at("rows");
-  facts.score_slots = json.at("score_slots");
-  facts.row_replicas = json.at("row_replicas");
-  facts.kv_block = json.at("kv_block");
-  facts.element_bytes = json.value("element_bytes", 2);  // older files have 16-bit caches alone
-  facts.seed = json.at("seed");
-  facts.costs = json.at("costs");
-  facts.cycles = json.at("cycles");
-  facts.untraced_cycles = json.at("untraced_cycles");
-  facts.self_cost = json.at("self_cost_cycles");
-  facts.timer_step_ns = json.at("timer_step_ns");
-  return facts;
-}
 
 void append(std::string& out, const void* data, std::size_t bytes) {
   if (bytes > 0) out.append(static_cast<const char*>(data), bytes);
@@ -77,13 +32,30 @@ Status damaged(const std::string& name, const char* what) {
 
 bool known(const SliceHeader& header) {
   return header.magic == kSliceMagic && header.version == kFormatVersion &&
-         header.agent <= Agent::memory_queue && header.policy <= Policy::keep_newest;
+         header.agent <= Agent::memory_queue && header.policy <= Policy::keep_newest &&
+         header.role <= static_cast<uint8_t>(Role::idle) && header.cta < kMostCtas;
+}
+
+bool known(const Record& record) { return event_of(record.word) < Event::count; }
+
+/// The next slice from the front of `bytes`, or what is wrong with it.
+const char* take_slice(std::string_view& bytes, Slice& slice) {
+  constexpr const char* kEndsEarly = "the trace ends early";
+  if (!take(bytes, &slice.header, sizeof slice.header)) return kEndsEarly;
+  if (!known(slice.header)) return "a slice has a header of another kind";
+  const std::size_t kept = std::min(slice.header.wanted, slice.header.capacity);
+  if (bytes.size() / sizeof(Record) < kept) return kEndsEarly;
+  slice.records.resize(kept);
+  take(bytes, slice.records.data(), kept * sizeof(Record));
+  const bool all_known = std::all_of(slice.records.begin(), slice.records.end(),
+                                     [](const Record& record) { return known(record); });
+  return all_known ? nullptr : "a record is of an event that this deuce does not know";
 }
 
 }  // namespace
 
 std::string encode(const TraceFile& trace) {
-  const std::string facts = to_json(trace.facts).dump();
+  const std::string facts = encode_facts(trace.facts);
   const auto length = static_cast<uint32_t>(facts.size());
   const auto slices = static_cast<uint32_t>(trace.slices.size());
   std::string out(kMagic, kMagicBytes);
@@ -108,27 +80,13 @@ Result<TraceFile> decode_trace(const std::string& bytes, const std::string& name
       length > rest.size()) {
     return damaged(name, "the trace ends early");
   }
-  TraceFile trace;
-  try {
-    const nlohmann::json json = nlohmann::json::parse(rest.substr(0, length));
-    if (json.at("format") != kFormatVersion) {
-      return damaged(name, "a trace of another format version");
-    }
-    trace.facts = from_json(json);
-  } catch (const nlohmann::json::exception&) {
-    return damaged(name, "the facts of the run cannot be read");
-  }
+  Result<Facts> facts = decode_facts(rest.substr(0, length), name);
+  if (!facts.ok()) return facts.status();
+  TraceFile trace{std::move(facts.value()), {}};
   rest.remove_prefix(length);
   for (uint32_t i = 0; i < slices; ++i) {
     Slice slice;
-    if (!take(rest, &slice.header, sizeof slice.header)) {
-      return damaged(name, "the trace ends early");
-    }
-    if (!known(slice.header)) return damaged(name, "a slice has a header of another kind");
-    const std::size_t kept = std::min(slice.header.wanted, slice.header.capacity);
-    if (rest.size() / sizeof(Record) < kept) return damaged(name, "the trace ends early");
-    slice.records.resize(kept);
-    take(rest, slice.records.data(), kept * sizeof(Record));
+    if (const char* fault = take_slice(rest, slice); fault != nullptr) return damaged(name, fault);
     trace.slices.push_back(std::move(slice));
   }
   if (!rest.empty()) return damaged(name, "bytes behind the last slice");

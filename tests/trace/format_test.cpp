@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "support/trace_facts.h"
 #include "trace/summary.h"
 #include "trace/timeline.h"
 #include "trace/trace_file.h"
@@ -14,7 +15,7 @@ namespace {
 /// One warp with one wait of slot 3 for the phase before the first, and one value.
 TraceFile small_trace() {
   TraceFile trace;
-  trace.facts.clock_hz = 1e9;
+  trace.facts = test::plausible_facts();
   Recorder recorder(Level::edges, 8);
   Slice& slice = recorder.slice(0, Agent::warp, 14, static_cast<int>(Role::load));
   slice.add(0x1'0000'0100, pack(Kind::begin, Event::tma_wait, 3, -1, 7));

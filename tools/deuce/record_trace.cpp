@@ -11,11 +11,15 @@
 #include "emulator/decode_kernel.h"
 #include "emulator/hopper.h"
 #include "emulator/memory_ranges.h"
+#include "machine_facts.h"
 #include "plan/hopper_shapes.h"
 #include "trace/hang_report.h"
 #ifdef DEUCE_HAS_HOPPER
+#include <fmt/chrono.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 #include "device.h"
 #include "exit_code.h"
@@ -54,6 +58,7 @@ trace::Facts facts_of(const TraceSettings& settings, const Problem& problem) {
   const emulator::CaseSpec& spec = settings.spec;
   trace::Facts facts;
   facts.label = settings.label;
+  facts.commit = machine_facts().commit;
   facts.level = settings.level;
   facts.head_dim = spec.head_dim;
   facts.rows = spec.group * spec.q_len;
@@ -171,6 +176,12 @@ Result<std::vector<Call>> place_calls(const emulator::DecodeCase& decode, bool c
   return calls;
 }
 
+/// "2026-11-30", in UTC.
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
+}
+
 /// Memory of a device whose kernel hangs cannot be freed, so the process ends here.
 [[noreturn]] void end_hung(double seconds, const hopper::TracedRun& run) {
   std::string report = trace::hang_report(run.slices);
@@ -207,6 +218,8 @@ Result<Recorded> trace_on_hopper(const TraceSettings& settings) {
   recorded.kernel = &emulator::hopper_spec(hopper::shape_of(decode.problem()));
   trace::Facts& facts = recorded.file.facts = facts_of(settings, decode.problem());
   facts.chip = result.device;
+  facts.recorded = today();
+  if (const std::optional<GpuFacts> gpu = device.value()->gpu()) facts.driver = gpu->driver;
   facts.simulated = false;
   facts.clock_hz = result.clock_hz;
   facts.cycles = result.traced_seconds * result.clock_hz;

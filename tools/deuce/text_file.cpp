@@ -8,7 +8,7 @@
 
 namespace deuce::cli {
 
-Result<std::string> read_text(const std::string& option, const std::string& path) {
+Result<std::string> read_bytes(const std::string& option, const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     return invalid(option, "{}: is a folder, not a file", path);
@@ -16,7 +16,12 @@ Result<std::string> read_text(const std::string& option, const std::string& path
   if (!file) return invalid(option, "{}: cannot be opened", path);
   std::string text(std::istreambuf_iterator<char>(file), {});
   if (file.bad()) return invalid(option, "{}: cannot be read", path);
-  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  return text;
+}
+
+Result<std::string> read_text(const std::string& option, const std::string& path) {
+  Result<std::string> text = read_bytes(option, path);
+  if (text.ok() && text.value().starts_with("\xef\xbb\xbf")) text.value().erase(0, 3);
   return text;
 }
 

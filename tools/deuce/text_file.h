@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole text file that a user named.
+// A whole file that a user named.
 #pragma once
 
 #include <string>
@@ -7,6 +7,9 @@
 #include "plan/status.h"
 
 namespace deuce::cli {
+
+/// Any file, as it is. A fault is about `option` and names the path.
+Result<std::string> read_bytes(const std::string& option, const std::string& path);
 
 /// Without a byte order mark. A fault is about `option` and names the path.
 Result<std::string> read_text(const std::string& option, const std::string& path);

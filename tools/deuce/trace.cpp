@@ -9,6 +9,7 @@
 #include "decode_options.h"
 #include "options.h"
 #include "record_trace.h"
+#include "trace_files.h"
 #include "trace_output.h"
 
 namespace deuce::cli {
@@ -29,6 +30,7 @@ struct TraceOptions : DecodeOptions {
   OutputOptions output;
   std::string backend = "emulator", level = "edges", compare, keep = "first";
   int32_t ctas = 4;
+  std::vector<std::string> from;
 
   bool on_gpu() const { return backend == "hopper"; }
 };
@@ -173,7 +175,18 @@ Result<std::vector<Recorded>> record(const TraceOptions& options, const TraceSet
   return recorded;
 }
 
+/// Recorded runs are drawn as new ones are.
+Result<ExitCode> draw_again(const TraceOptions& options) {
+  if (Status bad = refuse_beside_files(options.given, options.output); !bad.ok()) return bad;
+  const Result<std::vector<trace::Timeline>> runs = timelines_of(options.from);
+  if (!runs.ok()) return runs.status();
+  const Status status = write_trace(options.output, {}, runs.value());
+  if (!status.ok()) return status;
+  return ExitCode::ok;
+}
+
 Result<ExitCode> trace(const TraceOptions& options) {
+  if (!options.from.empty()) return draw_again(options);
   if (Status bad = refuse(options); !bad.ok()) return bad;
   const Result<TraceSettings> settings = settings_of(options);
   if (!settings.ok()) return settings.status();
@@ -215,7 +228,28 @@ void add_run_options(CLI::App& command, TraceOptions& options) {
   command.add_flag("--growing", options.spec.growing, "scores that grow: every block rescales O");
 }
 
-/// What is recorded and written.
+/// What is drawn, and where to.
+void add_output_options(CLI::App& command, TraceOptions& options) {
+  command
+      .add_option("--from", options.from,
+                  "draw recorded files side by side instead of running anything")
+      ->type_name("FILE..");
+  command.add_flag("--subtract-self-cost", options.output.subtracts_self_cost,
+                   "from the summary, what records cost; backend hopper");
+  command
+      .add_option("--time", options.output.time, "unit of trace.pftrace, ns or cycles; default ns")
+      ->check(CLI::IsMember({"ns", "cycles"}))
+      ->type_name("UNIT");
+  command
+      .add_option("--write", options.output.write, "which files, separated by commas; default all")
+      ->delimiter(',')
+      ->check(CLI::IsMember(kinds_of_files()))
+      ->type_name("LIST");
+  command.add_option("--out", options.output.out, "folder, made if missing; default deuce-trace")
+      ->type_name("DIR");
+}
+
+/// What is recorded.
 void add_record_options(CLI::App& command, TraceOptions& options) {
   command
       .add_option("--level", options.level,
@@ -237,19 +271,6 @@ void add_record_options(CLI::App& command, TraceOptions& options) {
                   "a launch that takes longer is reported, warp by warp; backend hopper")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
-  command.add_flag("--subtract-self-cost", options.output.subtracts_self_cost,
-                   "from the summary, what records cost; backend hopper");
-  command
-      .add_option("--time", options.output.time, "unit of trace.pftrace, ns or cycles; default ns")
-      ->check(CLI::IsMember({"ns", "cycles"}))
-      ->type_name("UNIT");
-  command
-      .add_option("--write", options.output.write, "which files, separated by commas; default all")
-      ->delimiter(',')
-      ->check(CLI::IsMember(kinds_of_files()))
-      ->type_name("LIST");
-  command.add_option("--out", options.output.out, "folder, made if missing; default deuce-trace")
-      ->type_name("DIR");
 }
 
 }  // namespace
@@ -261,6 +282,7 @@ void add_trace(CLI::App& app, Action& action) {
   add_decode_options(command, *options);
   add_run_options(command, *options);
   add_record_options(command, *options);
+  add_output_options(command, *options);
   command.footer(kExplanation);
   command.callback([options, &command, &action] {
     note_given(command, *options);

@@ -17,8 +17,8 @@ namespace {
 
 class Output {
  public:
-  Output(const OutputOptions& options, bool tensor_memory)
-      : options_(options), tensor_memory_(tensor_memory) {}
+  Output(const OutputOptions& options, bool tensor_memory, bool new_runs)
+      : options_(options), tensor_memory_(tensor_memory), new_runs_(new_runs) {}
 
   Status write(const std::vector<Recorded>& recorded, const std::vector<trace::Timeline>& runs) {
     if (wants("records")) {
@@ -32,7 +32,12 @@ class Output {
               runs, options_.time == "cycles" ? trace::TimeUnit::cycles : trace::TimeUnit::ns));
     }
     if (wants("json")) put("trace.json", trace::chrome_trace(runs));
-    draw(*recorded.back().kernel, runs);
+    draw(runs);
+    if (wants("edges")) {
+      const emulator::KernelSpec& kernel = *recorded.back().kernel;
+      put("edges.svg", trace::edges_svg(kernel.edges, kernel.roles, kernel.name));
+    }
+    if (wants("phases")) put("phases.svg", trace::phases_svg());
     if (wants("summary")) {
       const std::string text = summary(runs);
       put("summary.txt", text);
@@ -45,11 +50,12 @@ class Output {
  private:
   bool wants(const std::string& kind) const {
     if (!tensor_memory_ && is_of_tensor_memory(kind)) return false;
+    if (!new_runs_ && (kind == "records" || !is_of_a_run(kind))) return false;
     return options_.write.empty() ||
            std::find(options_.write.begin(), options_.write.end(), kind) != options_.write.end();
   }
 
-  void draw(const emulator::KernelSpec& kernel, const std::vector<trace::Timeline>& runs) {
+  void draw(const std::vector<trace::Timeline>& runs) {
     if (wants("html")) put("timeline.html", trace::timeline_page(runs));
     if (wants("svg")) put("timeline.svg", trace::timeline_svg(runs));
     if (wants("residency")) put("residency.svg", trace::residency_svg(runs));
@@ -57,10 +63,6 @@ class Output {
       put("schedule.svg", trace::schedule_svg(runs));
       put("schedule_to_scale.svg", trace::schedule_to_scale_svg(runs));
     }
-    if (wants("edges")) {
-      put("edges.svg", trace::edges_svg(kernel.edges, kernel.roles, kernel.name));
-    }
-    if (wants("phases")) put("phases.svg", trace::phases_svg());
   }
 
   void put(const std::string& name, const std::string& bytes) {
@@ -84,7 +86,7 @@ class Output {
   }
 
   const OutputOptions& options_;
-  bool tensor_memory_;
+  bool tensor_memory_, new_runs_;
   Status status_;
   std::string names_;
 };
@@ -102,9 +104,23 @@ bool is_of_tensor_memory(const std::string& kind) {
   return kind == "residency" || kind == "schedule" || kind == "phases";
 }
 
+bool is_of_a_run(const std::string& kind) { return kind != "edges" && kind != "phases"; }
+
 Status write_trace(const OutputOptions& options, const std::vector<Recorded>& recorded,
                    const std::vector<trace::Timeline>& runs) {
-  return Output(options, runs.back().facts.kernel == "blackwell").write(recorded, runs);
+  for (const trace::Timeline& run : runs) {
+    if (!options.subtracts_self_cost || run.facts.self_cost > 0) continue;
+    return unsupported("subtract_self_cost",
+                       "--subtract-self-cost: what a record of {} cost is not known",
+                       run.facts.label);
+  }
+  const bool tensor_memory = std::all_of(
+      runs.begin(), runs.end(), [](const auto& run) { return run.facts.kernel == "blackwell"; });
+  for (const std::string& kind : options.write) {
+    if (tensor_memory || !is_of_tensor_memory(kind)) continue;
+    return unsupported("write", "--write {}: hopper has no score slots in tensor memory", kind);
+  }
+  return Output(options, tensor_memory, !recorded.empty()).write(recorded, runs);
 }
 
 }  // namespace deuce::cli

@@ -24,7 +24,11 @@ const std::vector<std::string>& kinds_of_files();
 /// Figures of S/P slots in tensor memory, which only the Blackwell kernel has.
 bool is_of_tensor_memory(const std::string& kind);
 
-/// Writes the files; prints the summary, where it is wanted, and what was written.
+/// Kinds that are drawn from a recorded run; the others need its kernel, or nothing at all.
+bool is_of_a_run(const std::string& kind);
+
+/// `recorded`: the new runs that `runs` show, or none where those come from files. Writes the
+/// files; prints the summary, where it is wanted, and what was written.
 Status write_trace(const OutputOptions& options, const std::vector<Recorded>& recorded,
                    const std::vector<trace::Timeline>& runs);
 
