@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,12 +19,17 @@ using nlohmann::json;
 
 double rounded(double cycles) { return std::round(cycles * 10) / 10; }
 
-json events() {
+/// Where two kernels are compared, a copy has no one edge to tell.
+json events(const std::vector<Timeline>& runs) {
+  const std::string& kernel = runs.front().facts.kernel;
+  const bool one_kernel = std::all_of(
+      runs.begin(), runs.end(), [&](const Timeline& run) { return run.facts.kernel == kernel; });
   json list = json::array();
   for (const EventInfo& row : kEvents) {
     json event = {
         {"name", row.name}, {"kind", color_of(row.event)}, {"short", short_name(row.event)}};
-    if (row.flow == Flow::wait || row.flow == Flow::bytes) event["edge"] = row.edge;
+    if (row.flow == Flow::wait) event["edge"] = row.edge;
+    if (row.flow == Flow::bytes && one_kernel) event["edge"] = edge_of_copy(kernel, row.event);
     if (!row.argument.empty()) event["argument"] = row.argument;
     list.push_back(std::move(event));
   }
@@ -94,7 +100,7 @@ json run_json(const Timeline& run) {
 }  // namespace
 
 std::string timeline_page(const std::vector<Timeline>& runs) {
-  json data = {{"events", events()}, {"runs", json::array()}};
+  json data = {{"events", events(runs)}, {"runs", json::array()}};
   for (const Timeline& run : runs) data["runs"].push_back(run_json(run));
   data["note"] =
       "Wheel zooms, drag moves, hover tells. Every run counts from the start of a steady block. A "

@@ -101,20 +101,22 @@ std::map<int, std::vector<Range>> scores_of(const Timeline& timeline, uint32_t c
 }
 
 void measure_overlap(const Timeline& timeline, Summary& summary) {
-  double inside = 0, all = 0;
+  std::vector<double> shares;
   for (uint32_t cta = 0; cta < ctas(timeline); ++cta) {
     const std::vector<Range> softmax = softmax_blocks(timeline, cta);
     for (const auto& [block, parts] : scores_of(timeline, cta, summary.overlap_is_bound)) {
       if (block < timeline.facts.score_slots) continue;  // there is nothing yet to hide under
+      double inside = 0, all = 0;
       for (const Range& qk : parts) {
         all += qk.end - qk.begin;
         for (const Range& range : softmax) {
           if (range.block < block) inside += overlap_of(qk, range);
         }
       }
+      if (all > 0) shares.push_back(inside / all);
     }
   }
-  summary.overlap = all > 0 ? inside / all : 0;
+  summary.overlap = percentile(shares, 0.5);
 }
 
 /// Length of a range without the records written in it.

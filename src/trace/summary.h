@@ -35,9 +35,10 @@ struct Summary {
   std::size_t steps = 0;       // from one block to the next of a CTA
   double median = 0, p95 = 0;  // of their cycles: between the starts of neighbouring blocks
   double first = 0, last = 0;  // of the first and of the last pair
-  /// Of the time that QK keeps the tensor pipe busy, the share inside sm_compute (S seen until the
-  /// last quarter of P is handed over) of an earlier block; blocks that find every slot empty do
-  /// not count.
+  /// Of the time that QK of a block keeps the tensor pipe busy, the share inside sm_compute (S seen
+  /// until the last quarter of P is handed over) of an earlier block; the median over the blocks,
+  /// so that the first ones, whose keys are still under way, do not make a short run another
+  /// kernel. Blocks that find every slot empty do not count.
   double overlap = 0;
   bool overlap_is_bound = false;  // no unit showed when QK ran: an upper bound
   uint64_t rescales = 0;

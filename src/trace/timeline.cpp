@@ -14,13 +14,19 @@
 namespace deuce::trace {
 namespace {
 
-std::string track_name(const Track& track, int number) {
+/// Of the rings: Blackwell's holds K and V in turn, Hopper has one of each.
+std::string_view copied_by(const Track& track, std::string_view kernel) {
+  const Event first = track.ranges.empty() ? Event::copy_K : track.ranges.front().event;
+  if (first == Event::copy_Q) return "Q";
+  if (kernel != "hopper") return "KV";
+  return first == Event::copy_V ? "V" : "K";
+}
+
+std::string track_name(const Track& track, int number, std::string_view kernel) {
   switch (track.agent) {
     case Agent::warp: return fmt::format("{} warp {}", name_of(track.role), number);
-    case Agent::copy: {
-      const bool q = !track.ranges.empty() && track.ranges.front().event == Event::copy_Q;
-      return fmt::format("TMA {} slot {}", q ? "Q" : "KV", slot_of_copy_unit(track.unit));
-    }
+    case Agent::copy:
+      return fmt::format("TMA {} slot {}", copied_by(track, kernel), slot_of_copy_unit(track.unit));
     case Agent::tensor_pipe: return "tensor pipe";
     case Agent::memory_queue: return "bytes in flight";
   }
@@ -126,8 +132,9 @@ std::map<ArrivalKey, Arrival> last_arrivals(const Timeline& timeline) {
       note(t, row.edge, instant.slot, instant.phase, instant.at, track.agent != Agent::warp);
     }
     for (const Range& range : track.ranges) {
-      const EventInfo& row = info(range.event);
-      if (row.flow == Flow::bytes) note(t, row.edge, range.slot, range.phase, range.end, false);
+      if (info(range.event).flow != Flow::bytes) continue;
+      note(t, edge_of_copy(timeline.facts.kernel, range.event), range.slot, range.phase, range.end,
+           false);
     }
   }
   return last;
@@ -163,10 +170,11 @@ Result<Timeline> make_timeline(const TraceFile& trace) {
     track.sm = header.sm;
     track.unit = header.unit;
     track.dropped = slice.dropped();
-    track.name = track_name(track, numbers[{header.cta, header.agent, header.role}]);
+    int& number = numbers[{header.cta, header.agent, header.role}];
+    track.name = track_name(track, number, trace.facts.kernel);  // for a refusal
     const Status status = read_track(slice, trace.facts.score_slots, track);
     if (!status.ok()) return status;
-    track.name = track_name(track, numbers[{header.cta, header.agent, header.role}]++);
+    track.name = track_name(track, number++, trace.facts.kernel);
     if (!slice.records.empty()) {
       const auto low = static_cast<double>(slice.records.front().clock);
       shift(track, first_clock(slice) - low + offsets.at(header.sm));
@@ -178,6 +186,12 @@ Result<Timeline> make_timeline(const TraceFile& trace) {
   if (Status bad = check_times(timeline); !bad.ok()) return bad;
   draw_arrows(timeline);
   return timeline;
+}
+
+std::string_view edge_of_copy(std::string_view kernel, Event event) {
+  if (kernel == "hopper" && event == Event::copy_K) return info(Event::wait_K).edge;
+  if (kernel == "hopper" && event == Event::copy_V) return info(Event::wait_V).edge;
+  return info(event).edge;
 }
 
 const Track* find_warp(const Timeline& timeline, Role role, int n, uint32_t cta) {

@@ -68,6 +68,9 @@ struct Timeline {
 /// are those of no run.
 Result<Timeline> make_timeline(const TraceFile& trace);
 
+/// The edge that a copy completes; rings of Hopper have K and V on edges of their own.
+std::string_view edge_of_copy(std::string_view kernel, Event event);
+
 /// The n-th warp of a role, n = 0 for the first; null if there is none.
 const Track* find_warp(const Timeline& timeline, Role role, int n = 0, uint32_t cta = 0);
 const Track* find_agent(const Timeline& timeline, Agent agent, uint32_t cta = 0);

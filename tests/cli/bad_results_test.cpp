@@ -113,6 +113,23 @@ TEST(BenchCompare, DoesNotJudgeAWrongOrUntimedPoint) {
   EXPECT_NE(wide.out.find("noise or 1000 %\n"), std::string::npos) << wide.out;
 }
 
+TEST(BenchPlot, SaysWhichPointsItDoesNotDraw) {
+  const Folder folder;
+  write(folder, "good.json", result({figure_point(4)}));
+  write(folder, "mixed.json",
+        result({figure_point(4), with(figure_point(8), "check",
+                                      {{"ok", false}, {"first_failure", "row 3 is off"}})}));
+  const ToolOutput ran = folder.run("bench plot good.json mixed.json");
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(
+      ran.err,
+      "mixed.json: 16:1 x 64, 32 x 8, bf16, contiguous: not drawn: check failed: row 3 is off\n");
+  const std::string svg = file_text(folder.file("bandwidth.svg"));
+  const std::string words = "not drawn: 1 of its points, without a result";
+  EXPECT_NE(svg.find(words), std::string::npos) << svg;
+  EXPECT_EQ(svg.find(words), svg.rfind(words));  // of the file that has it
+}
+
 TEST(BenchResult, IsRefusedByField) {
   const Folder folder;
   std::filesystem::create_directory(folder.file("folder"));

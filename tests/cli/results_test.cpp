@@ -152,6 +152,20 @@ TEST(BenchPlot, DrawsTheRoofOfASinglePointAsAStroke) {
   EXPECT_EQ(found[2], found[4]);
 }
 
+// More costs may give more gain or less, so the band is that of all three sets.
+TEST(BenchFigures, NoPointLiesOutsideItsBand) {
+  const Folder folder;
+  const std::regex rows(R"(\n +\d+ +1 .*\) +([+-][\d.]+) \(([+-][\d.]+) to ([+-][\d.]+)\))");
+  const std::string text = folder.run("bench figure9").out;
+  int points = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), rows), end; at != end; ++at, ++points) {
+    const double gain = std::stod((*at)[1]);
+    EXPECT_LE(std::stod((*at)[2]), gain) << (*at)[0];
+    EXPECT_GE(std::stod((*at)[3]), gain) << (*at)[0];
+  }
+  EXPECT_EQ(points, 32) << text;
+}
+
 TEST(BenchFigures, ShowWhatIsSimulatedMeasuredAndPublished) {
   const Folder folder;
   write_result(folder.file("m.json"), {{.kv_len = 4096, .batch = 32},

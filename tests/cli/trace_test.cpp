@@ -131,6 +131,65 @@ TEST(TraceTool, ASummaryOfAPartSaysSo) {
   EXPECT_EQ(folder.run("trace --write summary").out.find(words), std::string::npos);
 }
 
+// The first blocks of a run, whose keys are still under way, are no part of a steady figure.
+TEST(TraceTool, TheOverlapIsThatOfCheckTimingWhateverTheLength) {
+  const Folder folder;
+  const std::string timing = folder.run("check --timing --rows 4").out;
+  for (const int replicas : {1, 2, 4}) {
+    const auto row = timing.find(fmt::format("\n    2         {}", replicas));
+    ASSERT_NE(row, std::string::npos) << timing;
+    const std::string line = timing.substr(row + 1, timing.find('\n', row + 1) - row - 1);
+    const int percent = std::stoi(line.substr(line.rfind(' ')));
+    for (const int keys : {2048, 6144}) {
+      const ToolOutput run = folder.run(fmt::format(
+          "trace --rows 4 --row-replicas {} --kv-len {} --write summary", replicas, keys));
+      EXPECT_NE(run.out.find(fmt::format("\noverlap     {} % of QK", percent)), std::string::npos)
+          << line << "\n"
+          << run.out;
+    }
+  }
+}
+
+TEST(TraceTool, CtrlCLeavesNothingAndSaysSo) {
+  const Folder folder;
+  const ToolOutput run = folder.shell(
+      "\"$DEUCE\" trace --kv-len 100000 --batch 2 --out t &\n"
+      "sleep 0.5; while kill -INT $!; do sleep 0.2; done 2>/dev/null\nwait $!");
+  EXPECT_EQ(run.exit_code, 130);
+  EXPECT_EQ(run.err, "deuce trace: stopped by Ctrl-C; nothing was written\n");
+  EXPECT_EQ(run.out, "");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("t")));
+}
+
+TEST(TraceTool, FilesTakeTheirNamesTogetherOrNotAtAll) {
+  const Folder folder;
+  folder.shell("mkdir -p t/trace.json/x");  // a name that a file cannot take
+  const ToolOutput run = folder.run("trace --out t --write json,html");
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_NE(run.err.find("t/trace.json"), std::string::npos) << run.err;
+  EXPECT_EQ(run.out, "");
+  for (const auto& entry : std::filesystem::directory_iterator(folder.file("t"))) {
+    EXPECT_EQ(entry.path().filename(), "trace.json");
+  }
+}
+
+TEST(TraceTool, FilesOfAnEarlierRunStayAndAreNamed) {
+  const Folder folder;
+  ASSERT_EQ(folder.run("trace --out t").exit_code, 0);
+  folder.shell("echo mine > t/notes.txt; echo mine > t/other.deucetrace");
+  const ToolOutput run = folder.run("trace --kernel hopper --out t");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("\nnot of this run: other.deucetrace phases.svg ping-pong.deucetrace "
+                         "residency.svg schedule.svg schedule_to_scale.svg\n"),
+            std::string::npos)
+      << run.out;
+  for (const char* name : {"t/notes.txt", "t/other.deucetrace", "t/ping-pong.deucetrace"}) {
+    EXPECT_FALSE(file_text(folder.file(name)).empty()) << name;
+  }
+  const std::string first = folder.run("trace --out u").out;
+  EXPECT_EQ(first.find("not of this run"), std::string::npos) << first;
+}
+
 TEST(TraceTool, BaseAndPingPongOfHopperAreCompared) {
   const Folder folder;
   const ToolOutput run =
@@ -161,6 +220,10 @@ TEST(TraceTool, WhatARunDoesNotTakeIsRefusedByNameBeforeItRuns) {
       {"--cold", "the emulator has no L2"},
       {"--keep newest", "of --backend hopper"},
       {"--hang-timeout 2", "of --backend hopper"},
+      {"--backend hopper --hang-timeout nan", "'nan' is not a finite number"},
+      {"--backend hopper --hang-timeout inf", "'inf' is not a finite number"},
+      {"--backend hopper --hang-timeout 0", "'0' is not above 0"},
+      {"--backend hopper --hang-timeout 1e9", "at most 1000000"},
       {"--subtract-self-cost", "records cost the emulator no virtual time"},
   };
   const Folder folder;

@@ -171,11 +171,12 @@ TEST_P(Recording, ATracerChangesNoTimeThatMatters) {
 
 INSTANTIATE_TEST_SUITE_P(Slots, Recording, testing::Values(1, 2, 3));
 
-TEST(HopperRecording, HasEveryTileOfEveryRole) {
-  constexpr int kTiles = 20;
+/// One request of so many tiles and rows on one CTA.
+Timeline record_hopper(int rows, int tiles) {
   emulator::DecodeCase decode({.kernel = Backend::hopper,
                                .head_dim = 128,
-                               .kv_len = {kTiles * 64},
+                               .group = rows,
+                               .kv_len = {tiles * 64},
                                .score_slots = 0,
                                .row_replicas = 0});
   std::vector<std::byte> workspace(emulator::hopper_workspace(decode.problem(), 1).bytes);
@@ -186,16 +187,52 @@ TEST(HopperRecording, HasEveryTileOfEveryRole) {
       emulator::run_hopper(decode.problem(), 1, decode.call(), workspace.data(), options);
   EXPECT_FALSE(run.report.has_error()) << run.report.text();
   TraceFile file;
+  file.facts.kernel = "hopper";
   file.facts.clock_hz = emulator::facts_of(emulator::Chip::h200).clock_hz;
   file.slices = recorder.take();
-  const Result<Timeline> made = make_timeline(file);
-  ASSERT_TRUE(made.ok()) << made.status().sentence();
+  Result<Timeline> made = make_timeline(file);
+  EXPECT_TRUE(made.ok()) << made.status().sentence();
+  return made.ok() ? std::move(made.value()) : Timeline{};
+}
+
+TEST(HopperRecording, HasEveryTileOfEveryRole) {
+  constexpr int kTiles = 20;
+  const Timeline timeline = record_hopper(16, kTiles);
   for (const Event event :
        {Event::wait_K, Event::wait_V, Event::mma_issue_QK, Event::sm_compute, Event::mma_issue_PV,
         Event::tma_issue_K, Event::tma_issue_V, Event::copy_K, Event::copy_V}) {
-    EXPECT_EQ(range_count(made.value(), event), kTiles) << info(event).name;
+    EXPECT_EQ(range_count(timeline, event), kTiles) << info(event).name;
   }
-  EXPECT_EQ(range_count(made.value(), Event::warp_lifetime), 5);
+  EXPECT_EQ(range_count(timeline, Event::warp_lifetime), 5);
+}
+
+// Those of K and V come from the copies of their own tiles, which no warp sees arrive.
+TEST(HopperRecording, EveryWaitForAnArrivalHasAnArrowThatPointsForward) {
+  for (const int rows : {16, 64, 128}) {
+    const Timeline timeline = record_hopper(rows, 20);
+    std::size_t waits = 0;
+    for (const Track& track : timeline.tracks) {
+      for (const Range& range : track.ranges) {
+        waits += info(range.event).flow == Flow::wait && range.phase >= 0 ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(timeline.arrows.size(), waits) << rows;
+    int of_keys = 0, of_values = 0;
+    for (const Arrow& arrow : timeline.arrows) {
+      EXPECT_LE(arrow.from, arrow.to) << arrow.edge << " phase " << arrow.phase;
+      const Track& from = timeline.tracks[arrow.from_track];
+      if (from.agent != Agent::copy) continue;
+      const bool keys = arrow.edge == "k_arrived";
+      (keys ? of_keys : of_values) += 1;
+      EXPECT_EQ(from.name, fmt::format("TMA {} slot {}", keys ? "K" : "V", arrow.slot));
+      const Event copy = keys ? Event::copy_K : Event::copy_V;
+      const Range* tile = find_range(from, copy, arrow.block);
+      ASSERT_NE(tile, nullptr) << arrow.edge << " block " << arrow.block;
+      EXPECT_EQ(tile->end, arrow.from) << arrow.edge << " block " << arrow.block;
+    }
+    EXPECT_GE(of_keys, 20);
+    EXPECT_GE(of_values, 20);
+  }
 }
 
 TEST(RecordingLevels, EdgesLeavesOutThePhasesInsideSoftmax) {

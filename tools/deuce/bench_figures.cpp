@@ -89,22 +89,23 @@ void print_layer(const FigureData& data, const ModelLayer& model) {
   const FigureLayer& layer = model.layer;
   fmt::print("\n{}:{} heads, head dim {}, batch {}; published gain: up to {:.1f} %\n",
              layer.heads.q, layer.heads.kv, layer.head_dim, data.batch, layer.published_percent);
-  fmt::print("{:>8} {:>5}  {:>22} {:>22} {:>17}  {:>13} {:>5}\n", "keys", "q_len",
+  fmt::print("{:>8} {:>5}  {:>22} {:>22} {:>22}  {:>13} {:>5}\n", "keys", "q_len",
              "simulated base, TB/s", "ping-pong", "gain, %", "measured base", "roof");
   const std::vector<FigurePoint> points = figure_points(data.figure);
+  const std::vector<const ResultPoint*> measured = measured_points(data);
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto rate = [i](const ModelCurve& curve) {
       const emulator::BandOf& band = curve.bytes_per_s[i];
       return fmt::format("{:.2f} ({:.2f} to {:.2f})", band[1] * 1e-12, band[2] * 1e-12,
                          band[0] * 1e-12);
     };
-    const ResultPoint* found = measured_point(data, layer, points[i]);
+    const ResultPoint* found = measured_point(measured, layer, points[i]);
+    const GainBand gain = model.gain(i);
     const bool roof = found != nullptr && found->roof_bytes_per_s > 0;
     fmt::print(
-        "{:>8} {:>5}  {:>22} {:>22} {:>17}  {:>13} {:>5}\n", points[i].kv_len, points[i].q_len,
+        "{:>8} {:>5}  {:>22} {:>22} {:>22}  {:>13} {:>5}\n", points[i].kv_len, points[i].q_len,
         rate(model.base), rate(model.ping_pong),
-        fmt::format("{:+.1f} ({:+.1f}, {:+.1f})", model.gain(i, 1), model.gain(i, 0),
-                    model.gain(i, 2)),
+        fmt::format("{:+.1f} ({:+.1f} to {:+.1f})", gain.best, gain.low, gain.high),
         found == nullptr ? "-" : fmt::format("{:.2f}", found->bytes_per_s() * 1e-12),
         roof ? fmt::format("{:.0f}%", 100 * found->bytes_per_s() / found->roof_bytes_per_s) : "-");
   }

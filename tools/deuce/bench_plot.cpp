@@ -152,6 +152,11 @@ double draw_sources(Svg& svg, const std::vector<ResultFile>& files, double y) {
     svg.text(24, y,
              fmt::format("{}: measured, {}, commit {}", file.label, file.device, file.commit), "n");
     y += 16;
+    if (file.no_result.empty()) continue;
+    svg.text(24, y,
+             fmt::format("not drawn: {} of its points, without a result", file.no_result.size()),
+             "n");
+    y += 16;
   }
   return y;
 }
@@ -167,6 +172,11 @@ Result<ExitCode> plot(const PlotOptions& options) {
     auto file = read_result(path);
     if (!file.ok()) return file.status();
     files.push_back(std::move(file.value()));
+  }
+  for (const ResultFile& file : files) {
+    for (const ResultPoint& point : file.no_result) {
+      fmt::print(stderr, "{}: {}: not drawn: {}\n", file.path, point.title(), point.fault);
+    }
   }
   int written = 0;
   for (const auto& [name, svg] : {std::pair{"bandwidth.svg", bandwidth_svg(files)},

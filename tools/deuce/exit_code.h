@@ -41,7 +41,9 @@ inline constexpr std::array kExitCodes{
     ExitCodeRow{ExitCode::incomplete, "deuce check: a budget ended or something was not executed"},
     ExitCodeRow{ExitCode::slower,
                 "deuce bench compare: a point is slower, has no time or failed its check"},
-    ExitCodeRow{ExitCode::interrupted, "stopped by Ctrl-C; what was measured has been printed"},
+    ExitCodeRow{ExitCode::interrupted,
+                "stopped by Ctrl-C; what was measured has been printed, of a trace nothing was "
+                "written"},
 };
 
 constexpr ExitCode exit_code_of(deuce_status status) {

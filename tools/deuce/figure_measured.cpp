@@ -92,17 +92,23 @@ std::string why_none_belongs(const FigureData& data) {
                      left.front()->kv_len(), left.front()->q_len);
 }
 
-const ResultPoint* measured_point(const FigureData& data, const FigureLayer& layer,
-                                  const FigurePoint& point) {
-  if (!data.measured) return nullptr;
+std::vector<const ResultPoint*> measured_points(const FigureData& data) {
+  std::vector<const ResultPoint*> points;
+  if (!data.measured) return points;
   const std::vector<Demand> all = demands(data.batch);
   for (const ResultPoint& one : data.measured->points) {
-    const bool same =
-        is_layer(one, layer) && is_at(one, point) &&
-        std::all_of(all.begin(), all.end(), [&](const Demand& demand) { return demand.met(one); });
-    if (same) return &one;
+    if (std::all_of(all.begin(), all.end(), [&](const Demand& demand) { return demand.met(one); }))
+      points.push_back(&one);
   }
-  return nullptr;
+  return points;
+}
+
+const ResultPoint* measured_point(const std::vector<const ResultPoint*>& points,
+                                  const FigureLayer& layer, const FigurePoint& point) {
+  const auto found = std::find_if(points.begin(), points.end(), [&](const ResultPoint* one) {
+    return is_layer(*one, layer) && is_at(*one, point);
+  });
+  return found == points.end() ? nullptr : *found;
 }
 
 }  // namespace deuce::cli

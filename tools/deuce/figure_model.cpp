@@ -2,6 +2,7 @@
 // From cycles of a CTA to bandwidth of a chip.
 #include "figure_model.h"
 
+#include <algorithm>
 #include <map>
 
 #include "kernel/blackwell/config.h"
@@ -57,8 +58,13 @@ std::vector<FigurePoint> figure_points(Figure figure) {
   return points;
 }
 
-double ModelLayer::gain(std::size_t point, std::size_t band) const {
-  return 100 * (ping_pong.bytes_per_s[point][band] / base.bytes_per_s[point][band] - 1);
+GainBand ModelLayer::gain(std::size_t point) const {
+  std::array<double, 3> sets{};
+  for (std::size_t band = 0; band < sets.size(); ++band) {
+    sets[band] = 100 * (ping_pong.bytes_per_s[point][band] / base.bytes_per_s[point][band] - 1);
+  }
+  const auto [low, high] = std::minmax_element(sets.begin(), sets.end());
+  return {.best = sets[1], .low = *low, .high = *high};
 }
 
 Result<std::vector<ModelLayer>> simulate(Figure figure, int batch) {

@@ -40,11 +40,15 @@ struct ModelCurve {
   int score_slots = 1;
   std::vector<emulator::BandOf> bytes_per_s = {};
 };
+/// Percent by which ping-pong lies above base: with best costs, and the least and most of the three
+/// sets. More costs may well mean less or more gain, so the sets are in no order.
+struct GainBand {
+  double best = 0, low = 0, high = 0;
+};
 struct ModelLayer {
   FigureLayer layer;
   ModelCurve base, ping_pong;
-  /// Percent by which ping-pong lies above base, for one cost set.
-  double gain(std::size_t point, std::size_t band) const;
+  GainBand gain(std::size_t point) const;
 };
 
 /// `batch` even requests over all SMs of the chip: KV blocks are dealt out evenly, every CTA takes

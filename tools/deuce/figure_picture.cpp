@@ -75,15 +75,14 @@ Chart gain_chart(const FigureData& data, const ModelLayer& model) {
   gain.colour = kPingPong;
   const std::vector<FigurePoint> points = figure_points(data.figure);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    std::array<double, 3> sets{};
-    for (std::size_t band = 0; band < sets.size(); ++band) sets[band] = model.gain(i, band);
-    const auto [low, high] = std::minmax_element(sets.begin(), sets.end());
+    const GainBand band = model.gain(i);
     gain.x.push_back(x_of(data.figure, points[i]));
-    gain.y.push_back(sets[1]);
-    gain.low.push_back(*low);
-    gain.high.push_back(*high);
+    gain.y.push_back(band.best);
+    gain.low.push_back(band.low);
+    gain.high.push_back(band.high);
     gain.tips.push_back(fmt::format("{}: simulated gain {:.1f} % ({:.1f} to {:.1f})",
-                                    x_text(data.figure, points[i]), sets[1], *low, *high));
+                                    x_text(data.figure, points[i]), band.best, band.low,
+                                    band.high));
   }
   chart.series.push_back(std::move(gain));
   chart.marks.push_back({model.layer.published_percent,
@@ -112,8 +111,9 @@ Chart measured_chart(const FigureData& data, const FigureLayer& layer) {
   roof.colour = kRoof;
   roof.dashed = true;
   roof.dots = false;
+  const std::vector<const ResultPoint*> measured = measured_points(data);
   for (const FigurePoint& point : figure_points(data.figure)) {
-    const ResultPoint* found = measured_point(data, layer, point);
+    const ResultPoint* found = measured_point(measured, layer, point);
     if (found == nullptr) continue;
     line.x.push_back(x_of(data.figure, point));
     line.y.push_back(found->bytes_per_s() * kTera);

@@ -28,9 +28,11 @@ inline constexpr const char* kBaseOnly =
 /// Empty, or what keeps every point of a result out of this figure.
 std::string why_none_belongs(const FigureData& data);
 
-/// The measured point of a layer, or nullptr.
-const ResultPoint* measured_point(const FigureData& data, const FigureLayer& layer,
-                                  const FigurePoint& point);
+/// The measured points that belong to the figure; they point into `data`.
+std::vector<const ResultPoint*> measured_points(const FigureData& data);
+/// The one of a layer, or nullptr.
+const ResultPoint* measured_point(const std::vector<const ResultPoint*>& points,
+                                  const FigureLayer& layer, const FigurePoint& point);
 
 std::string figure_svg(const FigureData& data);
 

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
 
 #include "output_file.h"
 #include "trace/figures.h"
@@ -14,6 +17,11 @@
 
 namespace deuce::cli {
 namespace {
+
+/// All names but those of records.
+constexpr std::array<std::string_view, 10> kFixedNames{
+    "trace.pftrace", "trace.json",   "summary.txt",           "timeline.html", "timeline.svg",
+    "residency.svg", "schedule.svg", "schedule_to_scale.svg", "edges.svg",     "phases.svg"};
 
 class Output {
  public:
@@ -38,13 +46,13 @@ class Output {
       put("edges.svg", trace::edges_svg(kernel.edges, kernel.roles, kernel.name));
     }
     if (wants("phases")) put("phases.svg", trace::phases_svg());
-    if (wants("summary")) {
-      const std::string text = summary(runs);
-      put("summary.txt", text);
-      fmt::print("{}", text);
-    }
-    if (status_.ok()) fmt::print("\nwritten to {}: {}\n", options_.out, names_);
-    return status_;
+    std::string text;
+    if (wants("summary")) put("summary.txt", text = summary(runs));
+    if (Status bad = save_all(options_.out, files_); !bad.ok()) return bad;
+    fmt::print("{}\nwritten to {}: {}\n", text, options_.out, names_of(files_));
+    const std::vector<OutputFile> others = others_there();
+    if (!others.empty()) fmt::print("not of this run: {}\n", names_of(others));
+    return {};
   }
 
  private:
@@ -65,11 +73,34 @@ class Output {
     }
   }
 
-  void put(const std::string& name, const std::string& bytes) {
-    if (!status_.ok()) return;
-    status_ = save_in(options_.out, name, bytes);
-    names_ += (names_.empty() ? "" : " ") + name;
+  void put(const std::string& name, std::string bytes) {
+    files_.push_back({name, std::move(bytes)});
   }
+
+  static std::string names_of(const std::vector<OutputFile>& files) {
+    std::string names;
+    for (const OutputFile& file : files) names += (names.empty() ? "" : " ") + file.name;
+    return names;
+  }
+
+  /// What another run may have left in the folder. It stays: records cannot be had again, and
+  /// several commands may write into one folder on purpose.
+  std::vector<OutputFile> others_there() const {
+    std::vector<OutputFile> others;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(options_.out, error)) {
+      const std::string name = entry.path().filename().string();
+      const auto is_it = [&name](const auto& file) { return name_of(file) == name; };
+      const bool known = entry.path().extension() == ".deucetrace" ||
+                         std::any_of(kFixedNames.begin(), kFixedNames.end(), is_it);
+      if (known && std::none_of(files_.begin(), files_.end(), is_it)) others.push_back({name, {}});
+    }
+    std::sort(others.begin(), others.end(),
+              [](const OutputFile& a, const OutputFile& b) { return a.name < b.name; });
+    return others;
+  }
+  static std::string_view name_of(const OutputFile& file) { return file.name; }
+  static std::string_view name_of(std::string_view name) { return name; }
 
   std::string summary(const std::vector<trace::Timeline>& runs) const {
     std::string text;
@@ -87,8 +118,7 @@ class Output {
 
   const OutputOptions& options_;
   bool tensor_memory_, new_runs_;
-  Status status_;
-  std::string names_;
+  std::vector<OutputFile> files_;
 };
 
 }  // namespace
