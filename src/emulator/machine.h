@@ -210,6 +210,10 @@ class Machine {
     record(trace::Kind::begin, at, site);
   }
   void trace_end(trace::At at, Site site = Site::here()) { record(trace::Kind::end, at, site); }
+  void trace_next(trace::At at, Site site = Site::here()) {
+    lane_.block->note_operands(lane_, at);
+    record(trace::Kind::next, at, site);
+  }
   void trace_instant(trace::At at, Site site = Site::here()) {
     record(trace::Kind::instant, at, site);
   }

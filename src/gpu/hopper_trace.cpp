@@ -77,8 +77,6 @@ struct Times {
   bool hangs = false;
 };
 
-Status nothing_to_clear() { return {}; }
-
 /// Of `launch(i)`, i counting on from `first`, by events around each; `clear` comes before them.
 Result<Times> time_of(int first, double hang_seconds, const std::function<Status()>& clear,
                       const std::function<cudaError_t(int)>& launch) {
@@ -170,7 +168,7 @@ Status prepare(const Functions& kernel, const Problem& problem, const std::vecto
 Result<TracedRun> measure(const Functions& kernel, const std::vector<Params>& launches, int workers,
                           const TraceLimits& limits, LaunchMemory& memory) {
   const LaunchOptions options{.workers = workers};
-  const trace::TraceCapture& capture = memory.capture;
+  trace::TraceCapture& capture = memory.capture;
   const auto params = [&](int i) -> const Params& {
     return launches[static_cast<std::size_t>(i) % launches.size()];
   };
@@ -192,8 +190,10 @@ Result<TracedRun> measure(const Functions& kernel, const std::vector<Params>& la
   if (run.hangs) return run;
   run.clock_hz = clock_of(run.slices);
   run.record_cycles = record_cycles(run.slices);
-  const Result<Times> plain = time_of(kRepeats, 0, nothing_to_clear,
-                                      [&](int i) { return kernel.launch(params(i), options); });
+  // Clears as well, so that both find the same in the L2 and the same pause before them.
+  const Result<Times> plain = time_of(
+      kRepeats, 0, [&] { return capture.clear(); },
+      [&](int i) { return kernel.launch(params(i), options); });
   if (!plain.ok()) return plain.status();
   run.untraced_seconds = plain.value().median;
   return run;

@@ -233,6 +233,7 @@ class TracedSm90Machine {
   DEUCE_DEVICE const Tracer& tracer() const { return tracer_; }
   DEUCE_DEVICE void trace_begin(trace::At at) { record(trace::Kind::begin, at); }
   DEUCE_DEVICE void trace_end(trace::At at) { record(trace::Kind::end, at); }
+  DEUCE_DEVICE void trace_next(trace::At at) { record(trace::Kind::next, at); }
   DEUCE_DEVICE void trace_instant(trace::At at) { record(trace::Kind::instant, at); }
   DEUCE_DEVICE void trace_value(trace::Event event, uint32_t value) {
     if constexpr (kTraces) tracer_.record(trace::pack_value(event, value));

@@ -51,20 +51,19 @@ Status TraceCapture::allocate(int slices, uint32_t capacity, Policy policy) {
   return status;
 }
 
-Status TraceCapture::clear() const {
+Status TraceCapture::clear() {
   std::vector<SliceHeader> headers(static_cast<std::size_t>(slices_));
   const std::size_t bytes = headers.size() * sizeof(SliceHeader);
   Status status = cuda_status(
       cudaMemcpy(headers.data(), buffer_.headers, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  uint32_t filled = 0;
   for (const SliceHeader& header : headers) {
-    filled = std::max(filled, std::min(header.wanted, header.capacity));
+    filled_ = std::max(filled_, std::min(header.wanted, header.capacity));
   }
-  if (!status.ok() || filled == 0) return status;
+  if (!status.ok() || filled_ == 0) return status;
   status = cuda_status(cudaMemset(buffer_.headers, 0, bytes), "cudaMemset");
   if (status.ok()) {
     status = cuda_status(cudaMemset2D(buffer_.records, (buffer_.capacity + 1) * sizeof(Record), 0,
-                                      filled * sizeof(Record), headers.size()),
+                                      filled_ * sizeof(Record), headers.size()),
                          "cudaMemset2D");
   }
   return status.ok() ? cuda_status(cudaStreamSynchronize(nullptr), "clearing the slices") : status;

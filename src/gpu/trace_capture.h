@@ -22,9 +22,9 @@ class TraceCapture {
 
   Status allocate(int slices, uint32_t capacity, Policy policy);
   /// Nothing recorded yet: before each launch, as a hang is read up to the first empty record. Only
-  /// places that an earlier launch has filled are written, so that a warm L2 stays as it would be.
-  /// Waits for the device.
-  Status clear() const;
+  /// places that some launch has filled are written, so that a warm L2 stays as it would be; those
+  /// every time, so that launches with and without a tracer find the same L2. Waits for the device.
+  Status clear();
   Buffer buffer() const { return buffer_; }
   /// Of a kernel that has ended: each slice with the records that it kept, oldest first.
   Result<std::vector<Slice>> collect() const;
@@ -36,6 +36,7 @@ class TraceCapture {
  private:
   Buffer buffer_{};
   int slices_ = 0;
+  uint32_t filled_ = 0;  // records of the fullest slice so far
 };
 
 /// Whether the work before `event` ends within so many seconds.

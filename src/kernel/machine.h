@@ -163,9 +163,10 @@ concept CoreMachine = requires(M machine, Barrier& barrier, const TensorMap& map
   // Warp. Records of this warp, by its elected lane; they order nothing and change no value. The
   // ranges of a warp nest. An arrival is noted before it is made, a commit when it is issued.
   machine.trace_begin(at);
-  machine.trace_end(at);  // the event alone counts
+  machine.trace_end(at);   // the event alone counts
+  machine.trace_next(at);  // the innermost range ends and this one begins, in one record
   machine.trace_instant(at);
-  machine.trace_value(at.event, word);  // 24 bits
+  machine.trace_value(at.event, word);  // 23 bits
 };
 
 /// sm_90a: matrix instructions with accumulators in registers.

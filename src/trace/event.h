@@ -14,7 +14,10 @@ namespace deuce::trace {
 /// inside softmax, whose probes cost more than they should on silicon.
 enum class Level : uint8_t { edges, full };
 
-enum class Kind : uint8_t { begin, end, instant, value };
+/// `next` is an end and a begin in one record: the innermost range ends where this one begins.
+enum class Kind : uint8_t { begin, end, instant, value, next };
+
+constexpr bool begins_range(Kind kind) { return kind == Kind::begin || kind == Kind::next; }
 
 /// What an event means to an edge of the kernel's barrier table. A range of a `wait` ends when the
 /// phase is complete. `commit` is the issue of an arrival that the tensor pipe makes later, `bytes`
@@ -78,15 +81,17 @@ enum class Event : uint8_t {
   pipe_QK,
   pipe_PV,
   bytes_in_flight,
-  sm_load,  // from here on level `full`
+  sm_load,  // level `full`
   sm_max,
   sm_exp,
+  mma_wait_QK,  // of level `edges` again
+  mma_wait_PV,
   count
 };
 static_assert(static_cast<int>(Event::count) <= 64);
 
 constexpr Level level_of(Event event) {
-  return event >= Event::sm_load ? Level::full : Level::edges;
+  return event >= Event::sm_load && event <= Event::sm_exp ? Level::full : Level::edges;
 }
 
 struct EventInfo {
@@ -156,6 +161,8 @@ inline constexpr std::array kEvents{
     EventInfo{Event::sm_load, "sm_load"},
     EventInfo{Event::sm_max, "sm_max"},
     EventInfo{Event::sm_exp, "sm_exp"},
+    EventInfo{Event::mma_wait_QK, "mma_wait_QK"},
+    EventInfo{Event::mma_wait_PV, "mma_wait_PV"},
 };
 static_assert([] {
   if (kEvents.size() != static_cast<std::size_t>(Event::count)) return false;
@@ -170,26 +177,25 @@ constexpr const EventInfo& info(Event event) { return kEvents[static_cast<std::s
 /// One record as it lies in memory and in a file, little endian.
 struct Record {
   uint32_t clock;  // cycles of the SM, low 32 bits; virtual cycles in the emulator
-  uint32_t
-      word;  // kind 2 | event 6 | slot 5 | parity 1 | block 18; kind 3: kind | event | value 24
+  uint32_t word;   // kind 3 | event 6 | slot 5 | parity 1 | block 17, or kind | event | value 23
 };
 static_assert(sizeof(Record) == 8);
 
-inline constexpr int kBlockBits = 18, kValueBits = 24;
+inline constexpr int kBlockBits = 17, kValueBits = 23;
 
 constexpr uint32_t pack(Kind kind, Event event, int slot, int32_t phase, int block) {
-  return static_cast<uint32_t>(kind) << 30 | static_cast<uint32_t>(event) << 24 |
-         (static_cast<uint32_t>(slot) & 31u) << 19 | (static_cast<uint32_t>(phase) & 1u) << 18 |
+  return static_cast<uint32_t>(kind) << 29 | static_cast<uint32_t>(event) << 23 |
+         (static_cast<uint32_t>(slot) & 31u) << 18 | (static_cast<uint32_t>(phase) & 1u) << 17 |
          (static_cast<uint32_t>(block) & ((1u << kBlockBits) - 1));
 }
 constexpr uint32_t pack_value(Event event, uint32_t value) {
-  return static_cast<uint32_t>(Kind::value) << 30 | static_cast<uint32_t>(event) << 24 |
+  return static_cast<uint32_t>(Kind::value) << 29 | static_cast<uint32_t>(event) << 23 |
          (value & ((1u << kValueBits) - 1));
 }
-constexpr Kind kind_of(uint32_t word) { return static_cast<Kind>(word >> 30); }
-constexpr Event event_of(uint32_t word) { return static_cast<Event>(word >> 24 & 63u); }
-constexpr int slot_of(uint32_t word) { return static_cast<int>(word >> 19 & 31u); }
-constexpr int parity_of(uint32_t word) { return static_cast<int>(word >> 18 & 1u); }
+constexpr Kind kind_of(uint32_t word) { return static_cast<Kind>(word >> 29); }
+constexpr Event event_of(uint32_t word) { return static_cast<Event>(word >> 23 & 63u); }
+constexpr int slot_of(uint32_t word) { return static_cast<int>(word >> 18 & 31u); }
+constexpr int parity_of(uint32_t word) { return static_cast<int>(word >> 17 & 1u); }
 constexpr int block_of(uint32_t word) { return static_cast<int>(word & ((1u << kBlockBits) - 1)); }
 constexpr uint32_t value_of(uint32_t word) { return word & ((1u << kValueBits) - 1); }
 
@@ -215,7 +221,7 @@ struct Anchor {
 enum class Policy : uint8_t { keep_first, keep_newest };
 
 inline constexpr uint32_t kSliceMagic = 0x54637544;  // "DucT"
-inline constexpr uint16_t kFormatVersion = 1;
+inline constexpr uint16_t kFormatVersion = 2;
 
 /// In front of the records of one slice; the same on the device and in a file.
 struct SliceHeader {

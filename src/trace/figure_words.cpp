@@ -26,6 +26,8 @@ std::string_view color_of(Event event) {
     case Event::correction_rescale:
     case Event::correction_final:
     case Event::epi_store: return "fix";
+    case Event::mma_wait_QK:
+    case Event::mma_wait_PV: return "wait";
     default: return info(event).flow == Flow::wait ? "wait" : "other";
   }
 }

@@ -16,12 +16,8 @@ constexpr std::size_t kShownCtas = 8;
 /// The begin of the range that records[at] ends; `at` itself where it was not kept.
 std::size_t begin_of(const std::vector<Record>& records, std::size_t at) {
   const Event event = event_of(records[at].word);
-  int open = 0;
-  for (std::size_t i = at + 1; i-- > 0;) {
-    if (event_of(records[i].word) != event) continue;
-    const Kind kind = kind_of(records[i].word);
-    if (kind == Kind::end) ++open;
-    if (kind == Kind::begin && --open == 0) return i;
+  for (std::size_t i = at; i-- > 0;) {  // no range holds one of its own event
+    if (event_of(records[i].word) == event && begins_range(kind_of(records[i].word))) return i;
   }
   return at;
 }
@@ -62,7 +58,7 @@ std::string text_of(const LastEvent& last) {
   const EventInfo& row = info(last.event);
   const std::string name =
       row.argument.empty() ? std::string(row.name) : fmt::format("{} {}", row.name, row.argument);
-  const bool begins = last.kind == Kind::begin;
+  const bool begins = begins_range(last.kind);
   const std::string what = begins && row.flow == Flow::wait
                                ? fmt::format("waits for {} ({})", row.edge, name)
                                : fmt::format("{} {}", begins ? "inside" : "after", name);

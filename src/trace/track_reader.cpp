@@ -40,6 +40,7 @@ class TrackReader {
       Status status;
       switch (kind_of(record.word)) {
         case Kind::begin: open(record.word); break;
+        case Kind::next: status = replace(record.word); break;
         case Kind::end: status = close(record.word); break;
         case Kind::instant: status = instant(record.word); break;
         case Kind::value:
@@ -91,9 +92,24 @@ class TrackReader {
       return invalid("trace", "{}: {} ends, which is not the innermost open range", track_.name,
                      info(event).name);
     }
+    close_innermost();
+    return {};
+  }
+
+  void close_innermost() {
     track_.ranges[stack_.back()].end = clock_;
     track_.ranges[stack_.back()].records += number_;
     stack_.pop_back();
+  }
+
+  Status replace(uint32_t word) {
+    if (!stack_.empty()) {
+      close_innermost();
+    } else if (!lost_its_begin()) {
+      return invalid("trace", "{}: {} begins at the end of a range, but none is open", track_.name,
+                     info(event_of(word)).name);
+    }
+    open(word);
     return {};
   }
 

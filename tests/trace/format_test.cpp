@@ -27,9 +27,10 @@ TraceFile small_trace() {
 }
 
 TEST(TraceFormat, ARecordIsKindEventSlotParityBlock) {
-  EXPECT_EQ(pack(Kind::begin, Event::tma_wait, 3, -1, 7), 0x041c0007U);
-  EXPECT_EQ(pack(Kind::instant, Event::arrive_po_ready, 1, 2, 0x3ffff), 0x990bffffU);
-  EXPECT_EQ(pack_value(Event::work_item, 0x123456), 0xc2123456U);
+  EXPECT_EQ(pack(Kind::begin, Event::tma_wait, 3, -1, 7), 0x020e0007U);
+  EXPECT_EQ(pack(Kind::instant, Event::arrive_po_ready, 1, 2, 0x1ffff), 0x4c85ffffU);
+  EXPECT_EQ(pack_value(Event::work_item, 0x123456), 0x61123456U);
+  EXPECT_EQ(pack(Kind::next, Event::wait_V, 0, 0, 0), 0x97800000U);
   const uint32_t word = pack(Kind::end, Event::sm_compute, 31, 5, 123456);
   EXPECT_EQ(kind_of(word), Kind::end);
   EXPECT_EQ(event_of(word), Event::sm_compute);
@@ -45,6 +46,7 @@ TEST(TraceFormat, EventIdsAreThoseOfEarlierFiles) {
   EXPECT_EQ(static_cast<int>(Event::arrive_po_ready), 25);
   EXPECT_EQ(static_cast<int>(Event::pipe_PV), 53);
   EXPECT_EQ(static_cast<int>(Event::sm_exp), 57);
+  EXPECT_EQ(static_cast<int>(Event::mma_wait_PV), 59);
 }
 
 TEST(TraceFormat, AHeaderHasItsFieldsWhereADeviceWritesThem) {
@@ -54,7 +56,7 @@ TEST(TraceFormat, AHeaderHasItsFieldsWhereADeviceWritesThem) {
     return static_cast<unsigned char>(bytes[at + offset]);
   };
   EXPECT_EQ(bytes.substr(at, 4), "DucT");
-  EXPECT_EQ(byte(4), 1);  // version
+  EXPECT_EQ(byte(4), 2);  // version
   EXPECT_EQ(byte(6), 0);  // a warp
   EXPECT_EQ(byte(7), static_cast<int>(Role::load));
   EXPECT_EQ(byte(14), 14);  // warp 14
@@ -81,7 +83,7 @@ TEST(TraceFormat, EveryShorterFileIsRefused) {
 
 TEST(TraceFormat, AnotherVersionIsRefused) {
   TraceFile trace = small_trace();
-  trace.slices[0].header.version = 2;
+  trace.slices[0].header.version = 1;
   const Result<TraceFile> read = decode_trace(encode(trace), "old.deucetrace");
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.status().sentence(), "old.deucetrace: a slice has a header of another kind");
@@ -111,19 +113,51 @@ TEST(TraceTimeline, ClocksUnwrapAndAProducersFirstPhaseIsMinusOne) {
   EXPECT_EQ(made.value().tracks[0].samples[0].value, 0x123456U);
 }
 
-TEST(TraceTimeline, BlocksUnwrapPastTheirEighteenBits) {
+TEST(TraceTimeline, BlocksUnwrapPastTheirSeventeenBits) {
   TraceFile trace;
   trace.facts.clock_hz = 1e9;
   Recorder recorder(Level::edges, 8);
   Slice& slice = recorder.slice(0, Agent::warp, 0, static_cast<int>(Role::softmax));
-  for (const int block : {100000, 200000, 300000}) {
+  for (const int block : {50000, 100000, 150000}) {
     slice.add(static_cast<uint64_t>(block), pack(Kind::begin, Event::sm_compute, 0, 0, block));
     slice.add(static_cast<uint64_t>(block), pack(Kind::end, Event::sm_compute, 0, 0, block));
   }
   trace.slices = recorder.take();
   const Result<Timeline> made = make_timeline(trace);
   ASSERT_TRUE(made.ok());
-  EXPECT_EQ(made.value().tracks[0].ranges[2].block, 300000);
+  EXPECT_EQ(made.value().tracks[0].ranges[2].block, 150000);
+}
+
+TEST(TraceTimeline, OneRecordEndsARangeAndBeginsTheNext) {
+  TraceFile trace;
+  trace.facts.clock_hz = 1e9;
+  Recorder recorder(Level::edges, 8);
+  Slice& slice = recorder.slice(0, Agent::warp, 0, static_cast<int>(Role::attend));
+  slice.add(10, pack(Kind::begin, Event::work_item, 0, 0, 0));
+  slice.add(20, pack(Kind::begin, Event::wait_K, 1, 0, 1));
+  slice.add(30, pack(Kind::next, Event::mma_issue_QK, 1, 0, 1));
+  slice.add(50, pack(Kind::end, Event::mma_issue_QK, 0, 0, 0));
+  slice.add(90, pack(Kind::end, Event::work_item, 0, 0, 0));
+  trace.slices = recorder.take();
+  const Result<Timeline> made = make_timeline(trace);
+  ASSERT_TRUE(made.ok()) << made.status().sentence();
+  const std::vector<Range>& ranges = made.value().tracks[0].ranges;
+  ASSERT_EQ(ranges.size(), 3U);
+  EXPECT_EQ(ranges[0].end - ranges[0].begin, 80);
+  EXPECT_EQ(ranges[1].event, Event::wait_K);
+  EXPECT_EQ(ranges[1].end - ranges[1].begin, 10);
+  EXPECT_EQ(ranges[2].event, Event::mma_issue_QK);
+  EXPECT_EQ(ranges[2].begin, ranges[1].end);
+  EXPECT_EQ(ranges[2].end - ranges[2].begin, 20);
+}
+
+TEST(TraceTimeline, ARangeThatFollowsNoneIsRefused) {
+  TraceFile trace = small_trace();
+  trace.slices[0].records[0].word = pack(Kind::next, Event::tma_wait, 3, -1, 7);
+  const Result<Timeline> made = make_timeline(trace);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.status().sentence(),
+            "load warp 0: tma_wait begins at the end of a range, but none is open");
 }
 
 TEST(TraceTimeline, RangesThatDoNotNestAreRefused) {

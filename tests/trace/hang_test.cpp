@@ -17,6 +17,9 @@ namespace {
 uint32_t begins(Event event, int slot = 0, int32_t phase = 0, int block = 0) {
   return pack(Kind::begin, event, slot, phase, block);
 }
+uint32_t follows(Event event, int slot, int32_t phase, int block) {
+  return pack(Kind::next, event, slot, phase, block);
+}
 uint32_t ends(Event event) { return pack(Kind::end, event, 0, 0, 0); }
 
 Slice slice_of(uint32_t cta, int unit, Role role, std::vector<uint32_t> words) {
@@ -44,6 +47,21 @@ TEST(HangReport, NamesCtaRoleWarpEventSlotAndBlock) {
             "  CTA 7  load warp 0: after tma_issue K, slot 3, block 15, parity 1\n"
             "  CTA 7  attend warp 1: waits for k_arrived (wait_K), slot 2, block 14, parity 1\n"
             "  CTA 7  attend warp 2: has not started\n");
+}
+
+TEST(HangReport, ARangeThatFollowsAnotherIsWaitedInOrEnded) {
+  const std::vector<Slice> slices{
+      slice_of(0, 0, Role::attend,
+               {begins(Event::warp_lifetime), begins(Event::wait_K, 2, 1, 14),
+                follows(Event::wait_V, 2, 1, 14)}),
+      slice_of(0, 1, Role::attend,
+               {begins(Event::warp_lifetime), begins(Event::wait_K, 3, 0, 15),
+                follows(Event::mma_issue_QK, 3, 0, 15), ends(Event::mma_issue_QK)}),
+  };
+  EXPECT_EQ(hang_report(slices),
+            "2 of 2 warps have not ended; their last events:\n"
+            "  CTA 0  attend warp 0: waits for v_arrived (wait_V), slot 2, block 14, parity 1\n"
+            "  CTA 0  attend warp 1: after mma_issue_QK, slot 3, block 15, parity 0\n");
 }
 
 TEST(HangReport, SaysNothingWhenEveryWarpHasEnded) {

@@ -59,20 +59,25 @@ class GroupTiles : public Tiles<kConfig, Machine, GroupStream> {
 
   DEUCE_DEVICE void begin_scores(Cursor cursor, Scores& s) {
     this->wait_keys(cursor);
-    if constexpr (Machine::kTraces) machine_.trace_begin(this->at(Event::mma_issue_QK, cursor));
+    if constexpr (Machine::kTraces) machine_.trace_next(this->at(Event::mma_issue_QK, cursor));
     stream_.begin_scores(shared_.k[cursor.slot], s);
-    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_issue_QK});
+    if constexpr (Machine::kTraces) {
+      if constexpr (kConfig.score_slots == 1) {
+        machine_.trace_next(this->at(Event::mma_wait_QK, cursor));
+      } else {
+        machine_.trace_end({Event::mma_issue_QK});
+      }
+    }
   }
   /// Softmax, PV and the tile given back; QK of the stream's next tile may be running.
   DEUCE_DEVICE void finish_tile(int32_t position, Scores& s) {
     Weights p;
     weigh(position, s, p);
-    if constexpr (Machine::kTraces)
-      machine_.trace_begin(this->at(Event::mma_issue_PV, this->here()));
     stream_.begin_output(shared_.v[slot_], p);
-    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_issue_PV});
+    if constexpr (Machine::kTraces) machine_.trace_next(this->at(Event::mma_wait_PV, this->here()));
     machine_.template wgmma_wait<0>();
     stream_.end_output();
+    if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_wait_PV});
     this->release();
   }
 
@@ -84,7 +89,13 @@ class GroupTiles : public Tiles<kConfig, Machine, GroupStream> {
     const bool poisoned = machine_.load_shared(shared_.poisoned[slot_]) != 0;
     if constexpr (kConfig.score_slots == 1) machine_.template wgmma_wait<0>();
     machine_.wgmma_pin(s);
-    if constexpr (Machine::kTraces) machine_.trace_begin(this->at(Event::sm_compute, this->here()));
+    if constexpr (Machine::kTraces) {
+      if constexpr (kConfig.score_slots == 1) {
+        machine_.trace_next(this->at(Event::sm_compute, this->here()));
+      } else {
+        machine_.trace_begin(this->at(Event::sm_compute, this->here()));
+      }
+    }
     bool moved = false;
     if (live_) {
       if (params_.softcap > 0) stream_.cap(s, scale_, params_.softcap);
@@ -97,12 +108,22 @@ class GroupTiles : public Tiles<kConfig, Machine, GroupStream> {
       stream_.clear_weights(p);
     }
     if (poisoned) stream_.poison();
-    if constexpr (Machine::kTraces) machine_.trace_end({Event::sm_compute});
     this->wait_values(this->here(), values_here);
+    if constexpr (Machine::kTraces) {
+      if constexpr (kConfig.score_slots > 1) {
+        machine_.trace_next(this->at(Event::mma_wait_QK, this->behind(this->here())));
+      } else {
+        machine_.trace_next(this->at(Event::mma_issue_PV, this->here()));
+      }
+    }
     if (masked) stream_.clear_values(shared_.v[slot_], layout_, visible_.some, position);
     // QK of the next tile has had the exponentials' time. The output is not touched beside it:
     // ptxas would order every product behind every other.
-    if constexpr (kConfig.score_slots > 1) machine_.template wgmma_wait<0>();
+    if constexpr (kConfig.score_slots > 1) {
+      machine_.template wgmma_wait<0>();
+      if constexpr (Machine::kTraces)
+        machine_.trace_next(this->at(Event::mma_issue_PV, this->here()));
+    }
     if (moved) stream_.rescale_output();
   }
 

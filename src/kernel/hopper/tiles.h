@@ -96,16 +96,15 @@ class Tiles {
     return {event, cursor.slot, cursor.lap, cursor.lap * kConfig.stages + cursor.slot};
   }
 
+  /// In a trace its range, as that of wait_values, ends where the caller begins the next.
   DEUCE_DEVICE void wait_keys(Cursor cursor) {
     if constexpr (Machine::kTraces) machine_.trace_begin(at(Event::wait_K, cursor));
     machine_.wait(shared_.k_arrived[cursor.slot], cursor.lap);
-    if constexpr (Machine::kTraces) machine_.trace_end({Event::wait_K});
   }
   /// `arrived`: a test has shown it. A trace counts phases, so it says so there too.
   DEUCE_DEVICE void wait_values(Cursor cursor, bool arrived = false) {
-    if constexpr (Machine::kTraces) machine_.trace_begin(at(Event::wait_V, cursor));
+    if constexpr (Machine::kTraces) machine_.trace_next(at(Event::wait_V, cursor));
     if (!arrived) machine_.wait(shared_.v_arrived[cursor.slot], cursor.lap);
-    if constexpr (Machine::kTraces) machine_.trace_end({Event::wait_V});
   }
   /// Gives the tile back and goes on to the stream's next.
   DEUCE_DEVICE void release() {

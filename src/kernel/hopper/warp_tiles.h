@@ -24,7 +24,10 @@ class WarpTiles : public Tiles<kConfig, Machine, WarpStream> {
     for (int32_t tile = index; tile < run.tiles; tile += kConfig.streams) {
       this->wait_keys(this->here());
       this->wait_values(this->here());
-      if (live_) attend_tile(this->position_of(run, tile));
+      if (live_)
+        attend_tile(this->position_of(run, tile));
+      else if constexpr (Machine::kTraces)
+        machine_.trace_end({Event::wait_V});
       this->release();
     }
   }
@@ -34,12 +37,9 @@ class WarpTiles : public Tiles<kConfig, Machine, WarpStream> {
     const bool masked = this->masked(position);
     typename Products::Scores s;
     if constexpr (Machine::kTraces)
-      machine_.trace_begin(this->at(Event::mma_issue_QK, this->here()));
+      machine_.trace_next(this->at(Event::mma_issue_QK, this->here()));
     stream_.multiply_keys(shared_.k[slot_], layout_, s);
-    if constexpr (Machine::kTraces) {
-      machine_.trace_end({Event::mma_issue_QK});
-      machine_.trace_begin(this->at(Event::sm_compute, this->here()));
-    }
+    if constexpr (Machine::kTraces) machine_.trace_next(this->at(Event::sm_compute, this->here()));
     if (machine_.load_shared(shared_.poisoned[slot_]) != 0) stream_.poison();
     if (params_.softcap > 0) stream_.cap(s, scale_, params_.softcap);
     if (masked) {
@@ -54,8 +54,7 @@ class WarpTiles : public Tiles<kConfig, Machine, WarpStream> {
     stream_.weigh(s, this->score_scale());
     if constexpr (Machine::kTraces) {
       machine_.trace_end({Event::sm_exp});
-      machine_.trace_end({Event::sm_compute});
-      machine_.trace_begin(this->at(Event::mma_issue_PV, this->here()));
+      machine_.trace_next(this->at(Event::mma_issue_PV, this->here()));
     }
     stream_.multiply_values(shared_.v[slot_], layout_, s);
     if constexpr (Machine::kTraces) machine_.trace_end({Event::mma_issue_PV});
