@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "kernel/split_tree.h"
 #include "plan/float_type.h"
@@ -260,7 +261,8 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   params.workers_per_item = sharing.workers_per_item;
   params.by_workers_per_item = FastDivide::by(std::max(sharing.workers_per_item, 1));
   params.by_used_workers = FastDivide::by(sharing.used_workers);
-  params.by_page = FastDivide::by(std::max(problem.page_size, 1));
+  // A row of a contiguous cache is one page that never ends.
+  params.by_page = FastDivide::by(paged ? problem.page_size : std::numeric_limits<int32_t>::max());
   params.kv_len_all = static_cast<int32_t>(call.kv_len_all);
   params.max_kv_len = static_cast<int32_t>(problem.max_kv_len);
   params.max_q_len = problem.max_q_len;
@@ -277,6 +279,9 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   params.box_halves = shape.box_halves(params.box_rows);
   params.boxes_per_half = kTileTokens / params.box_rows;
   params.boxes_per_tile = params.boxes_per_half * (shape.halves() / params.box_halves);
+  params.boxes_per_tile_log2 = std::countr_zero(static_cast<uint32_t>(params.boxes_per_tile));
+  params.tiles_per_round = std::max(32 / params.boxes_per_tile, 1);
+  params.rounds_per_tile = std::max(params.boxes_per_tile / 32, 1);
   params.k_data = static_cast<const unsigned char*>(call.k);
   params.v_data = static_cast<const unsigned char*>(call.v);
   for (int i = 0; i < 3; ++i) {

@@ -42,7 +42,10 @@ struct alignas(64) Params {
   int32_t paged = 0, num_pages = 0;  // pages of the pool, or rows of the contiguous cache
   int32_t box_rows = 0;              // slots of one TMA box: a power of two that divides the page
   int32_t box_halves = 0;            // 128-byte columns that one box fetches
-  int32_t boxes_per_half = 0, boxes_per_tile = 0;
+  int32_t boxes_per_half = 0, boxes_per_tile = 0;  // powers of two
+  int32_t boxes_per_tile_log2 = 0;
+  // The load warps take 32 boxes at a time: many tiles a round, or several rounds a tile.
+  int32_t tiles_per_round = 1, rounds_per_tile = 1;
   // For copies of single slots, where a box would be too small: element 0, and bytes from one page,
   // slot and KV head to the next.
   const unsigned char *k_data = nullptr, *v_data = nullptr;

@@ -147,8 +147,7 @@ class Schedule {
     while (line_.begin < line_.end) {
       if (line_.begin >= line_.request_end) seek(piece.shape);
       const int32_t tiles = piece.shape.tiles(), length = tiles + line_.item_cost;
-      const int32_t item = static_cast<int32_t>(
-          static_cast<uint32_t>(line_.begin - line_.request_begin) / static_cast<uint32_t>(length));
+      const int32_t item = item_of(piece.shape, length);
       piece.item_begin = line_.request_begin + item * length + line_.item_cost;
       const int32_t item_end = piece.item_begin + tiles;
       int32_t first = max_of(line_.begin, piece.item_begin);
@@ -204,6 +203,17 @@ class Schedule {
     const int32_t tiles = lane_request_.tiles(), first = broadcast(tiles, 0);
     const bool differ = machine_.any(machine_.lane() < params_.batch && tiles != first);
     return differ ? 0 : params_.workers_per_item;
+  }
+
+  /// Number in the current request of the item at the walk's position, whose length on the line is
+  /// `length`. Where a worker has one part of one item the host has prepared the division.
+  DEUCE_DEVICE int32_t item_of(const Request& shape, int32_t length) const {
+    if (line_.workers_per_item > 0) {
+      return params_.by_workers_per_item.quotient(machine_.block()) -
+             line_.index * params_.kv_heads * row_tiles_of(shape);
+    }
+    return static_cast<int32_t>(static_cast<uint32_t>(line_.begin - line_.request_begin) /
+                                static_cast<uint32_t>(length));
   }
 
   /// Forced borders: the piece around position `first`, as positions; false where it began before
