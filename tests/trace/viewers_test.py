@@ -16,9 +16,14 @@ from recorded import TOOL, RecordedCase
 try:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 except ImportError:
-    raise SystemExit("skipped: the PyPI package perfetto is not installed (scripts/install_packages)") from None
+    raise SystemExit(
+        "skipped: the PyPI package perfetto is not installed (scripts/install_packages)") from None
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+
+
+def trace_tool(*arguments):
+    return subprocess.run([TOOL, "trace", *arguments], capture_output=True, text=True, check=False)
 
 
 class Perfetto(RecordedCase):
@@ -27,8 +32,10 @@ class Perfetto(RecordedCase):
         super().setUpClass()
         trace = perfetto_trace_pb2.Trace.FromString((cls.folder / "trace.pftrace").read_bytes())
         cls.packets = list(trace.packet)
-        cls.tracks = {p.track_descriptor.uuid: p.track_descriptor for p in cls.packets if p.HasField("track_descriptor")}
-        cls.events = [(p.timestamp, p.track_event) for p in cls.packets if p.HasField("track_event")]
+        tracks = [p.track_descriptor for p in cls.packets if p.HasField("track_descriptor")]
+        cls.tracks = {track.uuid: track for track in tracks}
+        cls.events = [(p.timestamp, p.track_event) for p in cls.packets
+                      if p.HasField("track_event")]
 
     def root_path(self, uuid):
         names = []
@@ -73,8 +80,8 @@ class Perfetto(RecordedCase):
         stacks, totals = collections.defaultdict(list), collections.defaultdict(lambda: [0, 0])
         for at, event in self.events:
             if event.type == BEGIN:
-                notes = {note.name: note.string_value for note in event.debug_annotations if note.string_value}
-                shown = " ".join([event.name, *notes.values()])
+                notes = {note.name: note.string_value for note in event.debug_annotations}
+                shown = " ".join([event.name, *filter(None, notes.values())])
                 stacks[event.track_uuid].append((shown, at))
             elif event.type == END:
                 shown, begin = stacks[event.track_uuid].pop()
@@ -93,7 +100,8 @@ class Perfetto(RecordedCase):
                 want[shown][1] += cycles
             for shown, (count, cycles) in want.items():
                 self.assertEqual(totals[label, shown][0], count, shown)
-                self.assertAlmostEqual(totals[label, shown][1] * 1.845, cycles, delta=2 * count + 1, msg=shown)
+                self.assertAlmostEqual(totals[label, shown][1] * 1.845, cycles,
+                                       delta=2 * count + 1, msg=shown)
 
     def test_every_arrow_has_one_start_and_one_end_that_is_later(self):
         starts, ends = {}, {}
@@ -120,8 +128,7 @@ class Perfetto(RecordedCase):
 
     def test_cycles_as_the_unit_give_the_cycles_of_the_summary(self):
         out = self.folder / "cycles"
-        subprocess.run([TOOL, "trace", *self.arguments, "--time", "cycles", "--write", "perfetto", "--out", out],
-                       check=True, capture_output=True)
+        trace_tool(*self.arguments, "--time", "cycles", "--write", "perfetto", "--out", out)
         trace = perfetto_trace_pb2.Trace.FromString((out / "trace.pftrace").read_bytes())
         names = [p.track_descriptor.name for p in trace.packet if p.HasField("track_descriptor")]
         self.assertEqual(names[0], "Deuce, one time unit is one cycle")
@@ -135,13 +142,13 @@ class Chrome(RecordedCase):
 
     def test_holds_the_slices_of_the_protobuf(self):
         trace = perfetto_trace_pb2.Trace.FromString(self.read("trace.pftrace"))
-        want = collections.Counter(p.track_event.name for p in trace.packet
-                                   if p.HasField("track_event") and p.track_event.type == BEGIN)
+        slices = [p for p in trace.packet
+                  if p.HasField("track_event") and p.track_event.type == BEGIN]
+        want = collections.Counter(p.track_event.name for p in slices)
         got = collections.Counter(e["name"] for e in self.events if e["ph"] == "X")
         self.assertEqual(got, want)
         begins = sorted(round(e["ts"] * 1000) for e in self.events if e["ph"] == "X")
-        times = sorted(p.timestamp for p in trace.packet if p.HasField("track_event") and p.track_event.type == BEGIN)
-        self.assertEqual(begins, times)
+        self.assertEqual(begins, sorted(p.timestamp for p in slices))
 
     def test_durations_and_arrows_are_sound(self):
         self.assertTrue(all(e["dur"] >= 0 for e in self.events if e["ph"] == "X"))
@@ -162,13 +169,15 @@ class Pictures(RecordedCase):
             self.assertFalse(re.search(r"(href|src|url)\s*[=(]\s*[\"']?(https?:|//)", text), name)
 
     def test_what_is_simulated_says_so(self):
-        for name in ("timeline.svg", "schedule_to_scale.svg", "residency.svg", "timeline.html", "summary.txt", "trace.json"):
+        for name in ("timeline.svg", "schedule_to_scale.svg", "residency.svg", "timeline.html",
+                     "summary.txt", "trace.json"):
             self.assertIn("simulated", self.read(name).decode(), name)
         self.assertIn("not to scale", self.read("schedule.svg").decode())
 
     def test_the_barrier_graph_has_every_edge_of_the_summary(self):
         graph = self.read("edges.svg").decode()
-        edges = set(re.findall(r"^(\w+_\w+) +(?:mma|load|softmax|correction|epilogue|schedule)", self.read("summary.txt").decode(), re.M))
+        edges = set(re.findall(r"^(\w+_\w+) +(?:mma|load|softmax|correction|epilogue|schedule)",
+                               self.read("summary.txt").decode(), re.M))
         self.assertGreater(len(edges), 9)
         for edge in edges:
             self.assertIn(f">{edge}<", graph)
@@ -182,26 +191,31 @@ class Refusals(unittest.TestCase):
     def test_what_cannot_be_traced_is_refused_by_name(self):
         for arguments, sentence in (
                 ("--backend hopper --score-slots 2",
-                 "score_slots is 2: hopper takes 0 and 1, and 2 with more than 16 rows of a KV head and a 16-bit cache"),
+                 "score_slots is 2: hopper takes 0 and 1, and 2 with more than 16 rows of a KV "
+                 "head and a 16-bit cache"),
                 ("--cold", "--cold: the emulator has no L2, its copies are always from DRAM"),
-                ("--hang-timeout 2", "--hang-timeout: of --backend hopper; the emulator reports a deadlock by itself"),
+                ("--hang-timeout 2",
+                 "--hang-timeout: of --backend hopper; the emulator reports a deadlock by itself"),
                 ("--keep newest", "--keep newest: of --backend hopper; raise --records instead"),
-                ("--subtract-self-cost", "--subtract-self-cost: records cost the emulator no virtual time"),
+                ("--subtract-self-cost",
+                 "--subtract-self-cost: records cost the emulator no virtual time"),
                 ("--row-replicas 4 --rows 64",
-                 "row_replicas is 4: blackwell takes that for at most 32 query heads per KV head, here 64"),
-                ("--head-dim 96", "head_dim_qk is 96, head_dim_v 96: blackwell takes 64 or 128, equal for both"),
+                 "row_replicas is 4: blackwell takes that for at most 32 query heads per KV head, "
+                 "here 64"),
+                ("--head-dim 96",
+                 "head_dim_qk is 96, head_dim_v 96: blackwell takes 64 or 128, equal for both"),
                 ("--page-size 4", "page_size is 4: blackwell needs 8 or more (cpu takes any)")):
-            run = subprocess.run([TOOL, "trace", *arguments.split()], capture_output=True, text=True, check=False)
+            run = trace_tool(*arguments.split())
             self.assertEqual((run.returncode, run.stderr), (3, f"deuce trace: {sentence}\n"))
 
     def test_a_run_that_is_named_twice_is_refused(self):
-        run = subprocess.run([TOOL, "trace", "--compare", "base,base"], capture_output=True, text=True, check=False)
-        self.assertEqual((run.returncode, run.stderr),
-                         (2, "deuce trace: --compare: 'base' is named twice, its files would be the same\n"))
+        run = trace_tool("--compare", "base,base")
+        sentence = "--compare: 'base' is named twice, its files would be the same"
+        self.assertEqual((run.returncode, run.stderr), (2, f"deuce trace: {sentence}\n"))
 
     def test_too_few_blocks_are_said_to_be_too_few(self):
         with tempfile.TemporaryDirectory() as out:
-            run = subprocess.run([TOOL, "trace", "--kv-len", "64", "--write", "summary", "--out", out], capture_output=True, text=True, check=False)
+            run = trace_tool("--kv-len", "64", "--write", "summary", "--out", out)
         self.assertIn("1 KV blocks of 128 keys; too few for cycles per block", run.stdout)
 
 
