@@ -54,7 +54,10 @@ Status write_timeline(const Launch& launch, const std::string& folder) {
                 .score_slots = 1,
                 .kv_block = 64,
                 .costs = "best",
-                .cycles = cycles.value()};
+                .cycles = cycles.value(),
+                .commit = {},
+                .driver = {},
+                .recorded = {}};
   file.slices = recorder.take();
   std::string name = launch.name;
   std::replace(name.begin(), name.end(), ' ', '_');

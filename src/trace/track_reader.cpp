@@ -72,10 +72,12 @@ class TrackReader {
 
   int unwrap_block(uint32_t word) {
     constexpr int kModulus = 1 << kBlockBits;
-    int step = (block_of(word) - block_) % kModulus;
+    int step = (block_of(word) - block_ % kModulus) % kModulus;
     if (step >= kModulus / 2) step -= kModulus;
     if (step < -kModulus / 2) step += kModulus;
-    return block_ += step;
+    // Unsigned: a file that lies may step on without end.
+    block_ = static_cast<int>(static_cast<uint32_t>(block_) + static_cast<uint32_t>(step));
+    return block_;
   }
 
   void open(uint32_t word) {
