@@ -146,7 +146,7 @@ inline constexpr Cost kMergeStep{
 inline constexpr Cost kQueryLoad{
     {}, {20, 30, 40, "H200 traces: 850 cycles between a piece and its first wait, over the loads"}};
 inline constexpr Cost kTileIssue{
-    {}, {150, 205, 260, "H200 traces: tile_to_tile, 874 to 879 cycles in a load warp, linear"}};
+    {}, {35, 50, 65, "H200 trace: 456 cycles from tile to tile in a load warp's first lap"}};
 inline constexpr Cost kBesideExp2{
     {}, {6.5, 7.5, 8.5, "H200 traces: softmax of a tile 645 cycles, over its exponentials"}};
 

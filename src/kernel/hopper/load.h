@@ -38,10 +38,9 @@ class Load {
   }
 
  private:
-  /// Steps of integer arithmetic from one tile to the next, and those of a round. In the machine
-  /// code (ptxas 13.0, head dim 64, bf16) the instructions of a tile stand for 245 cycles at least,
-  /// those of a round for 180.
-  static constexpr int kTileSteps = 40, kRoundSteps = 30;
+  /// Steps of integer arithmetic from one tile to the next, and those of a round. Where the slot is
+  /// free, a traced H200 takes 130 cycles from the end of a tile to the issue of the next.
+  static constexpr int kTileSteps = 20, kRoundSteps = 30;
 
   static constexpr int32_t kNoToken = 0x7fffffff;
 
@@ -77,7 +76,7 @@ class Load {
     }
     first_ = piece.shape.grid_begin + piece.tile * kTileTokens;
     number_ = machine_.lane();
-    next_id_ = page_of(box_of(number_).begin);
+    fetch_round();
   }
 
   /// A box: its first key, its column of 128 bytes, its place in a tile of shared memory.
@@ -106,16 +105,20 @@ class Load {
   /// Warp. Coordinates of the boxes of the next round, one a lane.
   DEUCE_DEVICE void next_round() {
     machine_.charge(Work::dependent, kRoundSteps);
-    box_ = box_of(number_);
-    page_ = next_id_;
+    box_ = next_box_;
+    page_ = next_page_;
     const int32_t column = params_.by_page.quotient(box_.begin);
     const bool bad = is_live(box_.begin) &&
                      static_cast<uint32_t>(page_) >= static_cast<uint32_t>(params_.num_pages);
     bad_ = machine_.any(bad);
     if (bad && !is_v_ && box_.half == 0) report_page(column, page_);
     box_.begin -= column * params_.page_size;
+  }
+  /// What a later call of next_round() will take.
+  DEUCE_DEVICE void fetch_round() {
+    next_box_ = box_of(number_);
+    next_page_ = page_of(next_box_.begin);
     number_ += 32;
-    next_id_ = page_of(box_of(number_).begin);
   }
 
   /// Boxes of 8 keys and more, or few enough: a round is one tile or many.
@@ -130,6 +133,8 @@ class Load {
         wait_for_slot(tile);
         if (first + turn == tile) issue_box();
         end_tile(kConfig.tile_bytes());
+        if (tile != first) continue;
+        fetch_round();
         if (is_v_ && tile == 0) prefetch_queries<kConfig>(machine_, params_, piece);
       }
     }
@@ -144,6 +149,7 @@ class Load {
       DEUCE_ROLLED
       for (int round = 0; round < params_.rounds_per_tile; ++round) {
         next_round();
+        fetch_round();
         bad = bad || bad_;
         if constexpr (kConfig.has_small_slots()) {
           bytes += issue_slot(machine_.lane() + 32 * round);
@@ -194,6 +200,7 @@ class Load {
 
   /// Warp. How many bytes come, and whether some page of the piece does not exist.
   DEUCE_DEVICE void end_tile(uint32_t bytes) {
+    machine_.sync_warp();  // lanes whose boxes lie in other tiles have no reason to keep together
     if (machine_.elect()) {
       if (!is_v_) machine_.store_shared(shared_.poisoned[ring_.slot()], bad_ ? 1u : 0u);
       machine_.arrive_expect(arrived(), bytes);
@@ -253,9 +260,10 @@ class Load {
   int32_t row_ = 0;                 // contiguous: cache row of the request
   const int32_t* pages_ = nullptr;  // paged: the request's page ids
   int32_t first_ = 0;               // position of the piece's first key
-  // Of this lane: number in the piece and page of its next box; box and page of the round at hand.
-  int32_t number_ = 0, next_id_ = 0, page_ = 0;
-  Box box_{};         // `begin` counts from the page's first slot
+  // Of this lane: number in the piece of the box after the next, then box and page of the next
+  // round and of the one at hand, whose `begin` counts from the page's first slot.
+  int32_t number_ = 0, next_page_ = 0, page_ = 0;
+  Box next_box_{}, box_{};
   bool bad_ = false;  // some box of the round needs a page that does not exist
 };
 

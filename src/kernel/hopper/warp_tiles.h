@@ -24,10 +24,10 @@ class WarpTiles : public Tiles<kConfig, Machine, WarpStream> {
     for (int32_t tile = index; tile < run.tiles; tile += kConfig.streams) {
       this->wait_keys(this->here());
       this->wait_values(this->here());
-      if (live_)
-        attend_tile(this->position_of(run, tile));
-      else if constexpr (Machine::kTraces)
-        machine_.trace_end({Event::wait_V});
+      if (live_) attend_tile(this->position_of(run, tile));
+      if constexpr (Machine::kTraces) {
+        if (!live_) machine_.trace_end({Event::wait_V});
+      }
       this->release();
     }
   }
