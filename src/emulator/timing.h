@@ -118,8 +118,8 @@ inline constexpr Cost kCopyRate{
     {19.1, 19.0, 18.6, "H200: read roofs, 4.54 TB/s over 132 SMs at 1.81 GHz"}};
 
 // Hopper's copies and warp-level matrices.
-inline constexpr Cost kCopyBox{{},
-                               {8, 14, 20, "H200: tile roofs, 16-slot boxes against whole tiles"}};
+inline constexpr Cost kCopyBox{
+    {}, {8, 17, 27, "H200: tile roofs, boxes of 4, 2 and 1 KB against tiles"}};
 inline constexpr Cost kMmaSync{
     {}, {6.06, 6.5, 6.9, "H200: m16n8k16 of a quarter of the SM, two warps or one"}};
 inline constexpr Cost kMmaLatency{
@@ -146,7 +146,7 @@ inline constexpr Cost kMergeStep{
 inline constexpr Cost kQueryLoad{
     {}, {20, 30, 40, "H200 traces: 850 cycles between a piece and its first wait, over the loads"}};
 inline constexpr Cost kTileIssue{
-    {}, {35, 50, 65, "H200 trace: 456 cycles from tile to tile in a load warp's first lap"}};
+    {}, {35, 50, 65, "H200 trace trace-h200-hd128-rows4: 456 cycles a tile in the first lap"}};
 inline constexpr Cost kBesideExp2{
     {}, {6.5, 7.5, 8.5, "H200 traces: softmax of a tile 645 cycles, over its exponentials"}};
 

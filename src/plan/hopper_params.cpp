@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "kernel/split_tree.h"
 #include "plan/float_type.h"
@@ -17,7 +16,8 @@
 namespace deuce::hopper {
 namespace {
 
-constexpr int64_t kMaxKeys = int64_t{1} << 29;  // positions and windows then add up in 32 bits
+// Positions and windows then add up in 32 bits.
+constexpr int64_t kMaxKeys = int64_t{1} << 29;
 constexpr int64_t kMaxStrideBytes = int64_t{1} << 40;  // of tensor maps
 constexpr double kLog2OfE = 1.4426950408889634;
 
@@ -261,13 +261,13 @@ Params make_params(const Config& shape, const Problem& problem, const Call& call
   params.workers_per_item = sharing.workers_per_item;
   params.by_workers_per_item = FastDivide::by(std::max(sharing.workers_per_item, 1));
   params.by_used_workers = FastDivide::by(sharing.used_workers);
-  // A row of a contiguous cache is one page that never ends.
-  params.by_page = FastDivide::by(paged ? problem.page_size : std::numeric_limits<int32_t>::max());
+  params.by_page = FastDivide::by(std::max(problem.page_size, 1));
   params.kv_len_all = static_cast<int32_t>(call.kv_len_all);
   params.max_kv_len = static_cast<int32_t>(problem.max_kv_len);
   params.max_q_len = problem.max_q_len;
   params.capacity =
-      paged ? int64_t{call.block_table_columns} * problem.page_size : call.cache_slots;
+      std::min(paged ? int64_t{call.block_table_columns} * problem.page_size : call.cache_slots,
+               kMaxCapacity);
   params.kv_len = call.kv_len;
   params.kv_start = call.kv_start;
   params.cu_q_len = call.cu_q_len;

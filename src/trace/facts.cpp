@@ -16,8 +16,7 @@ using Words = std::initializer_list<std::string_view>;
 constexpr std::size_t kLongestText = 1000;
 constexpr double kMostCycles = 1e15;  // days of the fastest clock
 
-/// Every fact with its name and what it can be, for reading and for writing. `since`: the format in
-/// which it cannot be missing.
+/// Every fact with its name and what it can be, for reading and for writing.
 template <class AnyFacts, class Visit>
 void visit_facts(AnyFacts& facts, Visit& visit) {
   visit.text("label", facts.label);
@@ -32,27 +31,27 @@ void visit_facts(AnyFacts& facts, Visit& visit) {
   visit.integer("score_slots", facts.score_slots, 1, 31);
   visit.integer("row_replicas", facts.row_replicas, 1, 32);
   visit.integer("kv_block", facts.kv_block, 1, 4096);
-  visit.integer("element_bytes", facts.element_bytes, 1, 4, 2);
+  visit.integer("element_bytes", facts.element_bytes, 1, 4);
   visit.seed("seed", facts.seed);
   visit.word("costs", facts.costs, {"", "low", "best", "high"});
   visit.number("cycles", facts.cycles, 0, kMostCycles);
   visit.number("untraced_cycles", facts.untraced_cycles, 0, kMostCycles);
   visit.number("self_cost_cycles", facts.self_cost, 0, kMostCycles);
   visit.number("timer_step_ns", facts.timer_step_ns, 0, 1e9);
-  visit.note("commit", facts.commit, 2);
-  visit.note("driver", facts.driver, 2);
-  visit.note("recorded", facts.recorded, 2);
+  visit.note("commit", facts.commit);
+  visit.note("driver", facts.driver);
+  visit.note("recorded", facts.recorded);
 }
 
 class Writer {
  public:
   void text(const char* name, const std::string& value) { json_[name] = value; }
-  void note(const char* name, const std::string& value, int) { json_[name] = value; }
+  void note(const char* name, const std::string& value) { json_[name] = value; }
   void word(const char* name, const std::string& value, Words) { json_[name] = value; }
   void flag(const char* name, bool value) { json_[name] = value; }
   void seed(const char* name, uint64_t value) { json_[name] = value; }
   void number(const char* name, double value, double, double) { json_[name] = value; }
-  void integer(const char* name, int value, int, int, int = 1) { json_[name] = value; }
+  void integer(const char* name, int value, int, int) { json_[name] = value; }
   void level(const char* name, Level value) {
     json_[name] = value == Level::full ? "full" : "edges";
   }
@@ -69,14 +68,13 @@ class Writer {
 /// Keeps the first fault; what follows it is read as far as it goes.
 class Reader {
  public:
-  Reader(const json& object, int format) : object_(object), format_(format) {}
+  explicit Reader(const json& object) : object_(object) {}
 
   void text(const char* name, std::string& value) {
     read_text(name, value, "a line of text",
               [](const std::string& words) { return !words.empty(); });
   }
-  void note(const char* name, std::string& value, int since) {
-    if (missing(name, since)) return;
+  void note(const char* name, std::string& value) {
     read_text(name, value, "a line of text", [](const std::string&) { return true; });
   }
   void word(const char* name, std::string& value, Words words) {
@@ -105,8 +103,7 @@ class Reader {
     }
     value = read;
   }
-  void integer(const char* name, int& value, int least, int most, int since = 1) {
-    if (missing(name, since)) return;
+  void integer(const char* name, int& value, int least, int most) {
     const json* found = find(name);
     if (found == nullptr) return;
     const bool whole = found->is_number_integer();
@@ -137,9 +134,6 @@ class Reader {
   void fail(fmt::format_string<Args...> sentence, Args&&... args) {
     if (fault_.empty()) fault_ = fmt::format(sentence, std::forward<Args>(args)...);
   }
-  bool missing(const char* name, int since) const {
-    return format_ < since && !object_.contains(name);
-  }
   const json* find(const char* name) {
     const auto found = object_.find(name);
     if (found == object_.end()) {
@@ -165,7 +159,6 @@ class Reader {
   }
 
   const json& object_;
-  int format_;
   std::size_t known_ = 0;
   std::string fault_;
 };
@@ -194,12 +187,12 @@ Result<Facts> decode_facts(std::string_view text, const std::string& name) {
   const json object = json::parse(text, nullptr, false);
   const int format = object.is_discarded() ? 0 : format_of(object);
   if (format == 0) return refused(name, "the facts of the run cannot be read");
-  if (format > kFactsFormat) {
-    return refused(
-        name, fmt::format("a trace of format {}; this deuce reads 1 to {}", format, kFactsFormat));
+  if (format != kFactsFormat) {
+    return refused(name,
+                   fmt::format("a trace of format {}; this deuce reads {}", format, kFactsFormat));
   }
   Facts facts;
-  Reader reader(object, format);
+  Reader reader(object);
   visit_facts(facts, reader);
   if (const std::string fault = reader.finish(); !fault.empty()) return refused(name, fault);
   if (facts.simulated == facts.costs.empty()) {

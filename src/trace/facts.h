@@ -26,13 +26,12 @@ struct Facts {
   double untraced_cycles = 0;  // of the same run without the tracer; 0 = not known
   double self_cost = 0;        // cycles of one record; never subtracted here
   double timer_step_ns = 0;    // of the device timer
-  // From format 2 on; empty = not known.
+  // Empty = not known.
   std::string commit, driver;
   std::string recorded;  // measured: the day, 2026-11-30
 };
 
-/// Of the facts alone; slices have a version of their own. Format 1, which lacks the last fields,
-/// is read too.
+/// Of the facts alone; slices have a version of their own.
 inline constexpr int kFactsFormat = 2;
 
 std::string encode_facts(const Facts& facts);

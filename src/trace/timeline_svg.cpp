@@ -119,10 +119,13 @@ class Picture {
       for (const double end : {from + 1, to - 1}) svg_.line(end, y_ + 14, end, y_ + 19, "x");
       const int count = blocks[i + 1].block - blocks[i].block;
       const double cycles = blocks[i + 1].begin - blocks[i].begin;
-      svg_.text((from + to) / 2, y_ + 10,
-                count > 1 ? fmt::format("blocks {} to {}: {:.0f} cycles each", blocks[i].block,
-                                        blocks[i].block + count - 1, cycles / count)
-                          : fmt::format("block {}: {:.0f} cycles", blocks[i].block, cycles),
+      const std::string long_text =
+          count > 1 ? fmt::format("blocks {} to {}: {:.0f} cycles each", blocks[i].block,
+                                  blocks[i].block + count - 1, cycles / count)
+                    : fmt::format("block {}: {:.0f} cycles", blocks[i].block, cycles);
+      constexpr double kLetter = 6;  // pixels, about
+      const bool fits = static_cast<double>(long_text.size()) * kLetter < to - from;
+      svg_.text((from + to) / 2, y_ + 10, fits ? long_text : fmt::format("{:.0f}", cycles / count),
                 "m");
     }
     y_ += 22;

@@ -31,25 +31,30 @@ Status damaged(const std::string& name, const char* what) {
 }
 
 bool known(const SliceHeader& header) {
-  return header.magic == kSliceMagic && header.version == kFormatVersion &&
-         header.agent <= Agent::memory_queue && header.policy <= Policy::keep_newest &&
-         header.role <= static_cast<uint8_t>(Role::idle) && header.cta < kMostCtas;
+  return header.magic == kSliceMagic && header.agent <= Agent::memory_queue &&
+         header.policy <= Policy::keep_newest && header.role <= static_cast<uint8_t>(Role::idle) &&
+         header.cta < kMostCtas;
 }
 
-bool known(const Record& record) { return event_of(record.word) < Event::count; }
+bool known(const Record& record) {
+  return event_of(record.word) < Event::count && kind_of(record.word) <= Kind::next;
+}
 
 /// The next slice from the front of `bytes`, or what is wrong with it.
 const char* take_slice(std::string_view& bytes, Slice& slice) {
   constexpr const char* kEndsEarly = "the trace ends early";
   if (!take(bytes, &slice.header, sizeof slice.header)) return kEndsEarly;
   if (!known(slice.header)) return "a slice has a header of another kind";
+  if (slice.header.version != kFormatVersion) {
+    return "its records are of another version than this deuce reads: record it again";
+  }
   const std::size_t kept = std::min(slice.header.wanted, slice.header.capacity);
   if (bytes.size() / sizeof(Record) < kept) return kEndsEarly;
   slice.records.resize(kept);
   take(bytes, slice.records.data(), kept * sizeof(Record));
   const bool all_known = std::all_of(slice.records.begin(), slice.records.end(),
                                      [](const Record& record) { return known(record); });
-  return all_known ? nullptr : "a record is of an event that this deuce does not know";
+  return all_known ? nullptr : "a record is of a kind or an event that this deuce does not know";
 }
 
 }  // namespace

@@ -72,6 +72,8 @@ class TrackReader {
 
   int unwrap_block(uint32_t word) {
     constexpr int kModulus = 1 << kBlockBits;
+    if (!knows_block_) block_ = block_of(word);  // the oldest kept may be any
+    knows_block_ = true;
     int step = (block_of(word) - block_ % kModulus) % kModulus;
     if (step >= kModulus / 2) step -= kModulus;
     if (step < -kModulus / 2) step += kModulus;
@@ -178,6 +180,7 @@ class TrackReader {
   uint32_t before_ = 0;
   double clock_ = 0, last_ = 0;
   int block_ = 0;
+  bool knows_block_ = false;
 };
 
 }  // namespace

@@ -114,6 +114,30 @@ TEST(HopperFault, PageIdsOutsideThePool) {
   }
 }
 
+// Load warps work out 32 boxes at a time: many tiles, or in small pages a part of one.
+TEST(HopperFault, PageIdsOfEveryRound) {
+  DEUCE_NEEDS_HOPPER();
+  for (const int page : {1, 2, 3, 5, 16, 64}) {
+    CaseSpec spec = paged_spec();
+    spec.page_size = page;
+    spec.lengths[kFaulty] = page < 16 ? 200 : 5000;
+    int32_t pages = 3;
+    for (const int32_t length : spec.lengths) pages += (length + page - 1) / page;
+    GpuCase source(spec);
+    deuce_decode_args host = source.args(false);
+    const auto columns = static_cast<std::size_t>(host.block_table_columns);
+    const int32_t used = (spec.lengths[kFaulty] + page - 1) / page;
+    for (const int32_t column : {0, used / 2, used - 1}) {
+      SCOPED_TRACE("page size " + std::to_string(page) + ", column " + std::to_string(column));
+      std::vector<int32_t> table(host.block_table, host.block_table + kLengths.size() * columns);
+      table[kFaulty * columns + static_cast<std::size_t>(column)] = pages;
+      const DeviceBuffer<int32_t> changed(table);
+      expect_fault(spec, [&](deuce_decode_args& args) { args.block_table = changed.data(); },
+                   {DEUCE_FAULT_PAGE_ID, column, pages, 0, pages - 1});
+    }
+  }
+}
+
 TEST(HopperFault, StartsBehindTheLength) {
   DEUCE_NEEDS_HOPPER();
   for (const int32_t start : {-1, 201}) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts of a trace file: each is needed, bounded and named when it is refused; files of the
-// format before are read.
+// The facts of a trace file: each is needed, bounded and named when it is refused.
 #include "trace/facts.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +71,7 @@ TEST(TraceFacts, NoneIsOfAnotherKindOrBeyondItsBounds) {
 TEST(TraceFacts, AnotherFormatAndUnknownFactsAreRefused) {
   json facts = facts_json();
   facts["format"] = kFactsFormat + 1;
-  EXPECT_EQ(refusal(facts), "x.deucetrace: a trace of format 3; this deuce reads 1 to 2");
+  EXPECT_EQ(refusal(facts), "x.deucetrace: a trace of format 3; this deuce reads 2");
   for (const json& lie : {json(0), json(-1), json("2"), json(1.5)}) {
     facts["format"] = lie;
     EXPECT_EQ(refusal(facts), "x.deucetrace: the facts of the run cannot be read") << lie;
@@ -83,19 +82,6 @@ TEST(TraceFacts, AnotherFormatAndUnknownFactsAreRefused) {
   facts = facts_json();
   facts["simulated"] = false;
   EXPECT_EQ(refusal(facts), "x.deucetrace: the facts simulated and costs contradict each other");
-}
-
-TEST(TraceFacts, TheFormatBeforeIsReadWithoutWhatItLacks) {
-  json facts = facts_json();
-  facts["format"] = 1;
-  for (const char* name : {"commit", "driver", "recorded", "element_bytes"}) facts.erase(name);
-  const Result<Facts> read = decode_facts(facts.dump(), "t");
-  ASSERT_TRUE(read.ok()) << read.status().sentence();
-  EXPECT_EQ(read.value().element_bytes, 2);
-  EXPECT_EQ(read.value().commit, "");
-  EXPECT_EQ(read.value().cycles, 1010);
-  facts.erase("cycles");
-  EXPECT_EQ(refusal(facts), "x.deucetrace: the fact cycles is missing");
 }
 
 }  // namespace

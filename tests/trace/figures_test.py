@@ -22,6 +22,11 @@ COMMANDS = {
         {"figure9": "figure9"},
     ("bench", "figure10", "--measured", str(RESULTS / "figure10-h200.json")):
         {"figure10": "figure10"},
+    ("trace", "--from", str(RESULTS / "trace-h200-hd128-rows4.deucetrace"), "--write", "svg"):
+        {"timeline_h200": "timeline"},
+    ("trace", "--from", str(RESULTS / "trace-h200-hd64-rows64-base.deucetrace"),
+     str(RESULTS / "trace-h200-hd64-rows64-pingpong.deucetrace"), "--write", "svg"):
+        {"timeline_h200_warpgroups": "timeline"},
 }
 
 
@@ -59,12 +64,12 @@ class Figures(unittest.TestCase):
             again = draw(command, f"{folder}/again", "timeline")
             self.assertTrue(first == again)
 
-    def test_kept_traces_are_small_and_can_be_read(self):
-        for path in sorted(RESULTS.glob("*.deucetrace")):
-            with self.subTest(trace=path.name), tempfile.TemporaryDirectory() as folder:
+    def test_kept_traces_are_small_and_drawn(self):
+        drawn = {argument for command in COMMANDS for argument in command}
+        for path in RESULTS.glob("*.deucetrace"):
+            with self.subTest(trace=path.name):
                 self.assertLess(path.stat().st_size, LARGEST_TRACE)
-                command = ("trace", "--from", str(path), "--write", "svg")
-                self.assertIn(b"</svg>", draw(command, folder, "timeline"))
+                self.assertIn(str(path), drawn)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,9 @@ TEST(TraceFormat, AnotherVersionIsRefused) {
   trace.slices[0].header.version = 1;
   const Result<TraceFile> read = decode_trace(encode(trace), "old.deucetrace");
   ASSERT_FALSE(read.ok());
-  EXPECT_EQ(read.status().sentence(), "old.deucetrace: a slice has a header of another kind");
+  EXPECT_EQ(
+      read.status().sentence(),
+      "old.deucetrace: its records are of another version than this deuce reads: record it again");
 }
 
 TEST(TraceRecorder, AFullSliceKeepsTheFirstRecordsAndCountsTheOthers) {
@@ -126,6 +128,21 @@ TEST(TraceTimeline, BlocksUnwrapPastTheirSeventeenBits) {
   const Result<Timeline> made = make_timeline(trace);
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(made.value().tracks[0].ranges[2].block, 150000);
+}
+
+TEST(TraceTimeline, TheOldestBlockKeptMayBeAny) {
+  TraceFile trace;
+  trace.facts.clock_hz = 1e9;
+  Recorder recorder(Level::edges, 2);
+  Slice& slice = recorder.slice(0, Agent::warp, 0, static_cast<int>(Role::attend));
+  slice.add(10, pack(Kind::begin, Event::sm_compute, 0, 0, 100000));
+  slice.add(20, pack(Kind::end, Event::sm_compute, 0, 0, 0));
+  slice.header.policy = Policy::keep_newest;
+  slice.header.wanted = 200000;
+  trace.slices = recorder.take();
+  const Result<Timeline> made = make_timeline(trace);
+  ASSERT_TRUE(made.ok()) << made.status().sentence();
+  EXPECT_EQ(made.value().tracks[0].ranges[0].block, 100000);
 }
 
 TEST(TraceTimeline, OneRecordEndsARangeAndBeginsTheNext) {

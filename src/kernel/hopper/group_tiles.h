@@ -29,7 +29,7 @@ class GroupTiles : public Tiles<kConfig, Machine, GroupStream> {
       DEUCE_ROLLED
       for (int32_t tile = index; tile < run.tiles; tile += kConfig.streams) {
         begin_scores(this->here(), s);
-        finish_tile(this->position_of(run, tile), s);
+        finish_tile(this->position_of(run, tile), s, this->here());
       }
     } else {
       if (index >= run.tiles) return;
@@ -53,8 +53,9 @@ class GroupTiles : public Tiles<kConfig, Machine, GroupStream> {
   /// behind another where one in flight depends on a branch.
   DEUCE_DEVICE void attend_ahead(const TileRun& run, int32_t tile, Scores& s, Scores& next) {
     const bool more = tile + kConfig.streams < run.tiles;
-    begin_scores(more ? this->behind(this->here()) : this->here(), next);
-    finish_tile(this->position_of(run, tile), s);
+    const Cursor ahead = more ? this->behind(this->here()) : this->here();
+    begin_scores(ahead, next);
+    finish_tile(this->position_of(run, tile), s, ahead);
   }
 
   DEUCE_DEVICE void begin_scores(Cursor cursor, Scores& s) {
@@ -69,10 +70,10 @@ class GroupTiles : public Tiles<kConfig, Machine, GroupStream> {
       }
     }
   }
-  /// Softmax, PV and the tile given back; QK of the stream's next tile may be running.
-  DEUCE_DEVICE void finish_tile(int32_t position, Scores& s) {
+  /// Softmax, PV and the tile given back; QK of tile `ahead` may be running.
+  DEUCE_DEVICE void finish_tile(int32_t position, Scores& s, Cursor ahead) {
     Weights p;
-    weigh(position, s, p);
+    weigh(position, s, p, ahead);
     stream_.begin_output(shared_.v[slot_], p);
     if constexpr (Machine::kTraces) machine_.trace_next(this->at(Event::mma_wait_PV, this->here()));
     machine_.template wgmma_wait<0>();
@@ -82,7 +83,7 @@ class GroupTiles : public Tiles<kConfig, Machine, GroupStream> {
   }
 
   /// From scores to weights, and the output made ready for them.
-  DEUCE_DEVICE void weigh(int32_t position, Scores& s, Weights& p) {
+  DEUCE_DEVICE void weigh(int32_t position, Scores& s, Weights& p, [[maybe_unused]] Cursor ahead) {
     const bool masked = this->masked(position);
     // Asked for now, their answers come meanwhile.
     const bool values_here = machine_.test(shared_.v_arrived[slot_], lap_);
@@ -111,7 +112,7 @@ class GroupTiles : public Tiles<kConfig, Machine, GroupStream> {
     this->wait_values(this->here(), values_here);
     if constexpr (Machine::kTraces) {
       if constexpr (kConfig.score_slots > 1) {
-        machine_.trace_next(this->at(Event::mma_wait_QK, this->behind(this->here())));
+        machine_.trace_next(this->at(Event::mma_wait_QK, ahead));
       } else {
         machine_.trace_next(this->at(Event::mma_issue_PV, this->here()));
       }

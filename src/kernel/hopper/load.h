@@ -3,7 +3,7 @@
 // key by key where a box would be too small to land.
 // waits for: kv_released
 // signals: k_arrived (the K warp), v_arrived (the V warp)
-// owns: nothing but its cursor; never stops at item borders
+// owns: its cursor and two rounds of boxes; never stops at item borders
 // The lanes work out 32 boxes at a time, a round, which is one tile or many, and fetch the page ids
 // of the next one meanwhile: what stands between two tiles is a wait and the issue of their boxes.
 #pragma once
@@ -33,13 +33,13 @@ class Load {
         walk_tiles(piece);
       }
       if constexpr (Machine::kTraces)
-        if (piece.tiles > 0) machine_.trace_end({is_v_ ? Event::tma_issue_V : Event::tma_issue_K});
+        machine_.trace_end({is_v_ ? Event::tma_issue_V : Event::tma_issue_K});
     }
   }
 
  private:
-  /// Steps of integer arithmetic from one tile to the next, and those of a round. Where the slot is
-  /// free, a traced H200 takes 130 cycles from the end of a tile to the issue of the next.
+  /// Steps of integer arithmetic from one tile to the next, and those of a round: by a trace of an
+  /// H200 and by the machine code (docs/emulator.md).
   static constexpr int kTileSteps = 20, kRoundSteps = 30;
 
   static constexpr int32_t kNoToken = 0x7fffffff;
@@ -121,7 +121,7 @@ class Load {
     number_ += 32;
   }
 
-  /// Boxes of 8 keys and more, or few enough: a round is one tile or many.
+  /// A round is one tile or many.
   DEUCE_DEVICE void walk_rounds(const Piece& piece) {
     DEUCE_ROLLED
     for (int32_t tile = 0; tile < piece.tiles;) {
@@ -139,7 +139,7 @@ class Load {
       }
     }
   }
-  /// Pages of a few keys: several rounds a tile.
+  /// Boxes of one key, or of two where a tile has two columns: several rounds a tile.
   DEUCE_DEVICE void walk_tiles(const Piece& piece) {
     DEUCE_ROLLED
     for (int32_t tile = 0; tile < piece.tiles; ++tile) {
@@ -167,6 +167,7 @@ class Load {
         bytes = kConfig.tile_bytes();
       }
       end_tile(bytes);
+      if (is_v_ && tile == 0) prefetch_queries<kConfig>(machine_, params_, piece);
     }
   }
 

@@ -142,6 +142,7 @@ class Merge {
   DEUCE_DEVICE bool rise(Level& level) {
     int32_t counter = counter_;
     if (level.count == 0) {
+      // Most items have one group: short calls do without the division.
       level.first = pieces_ <= kMaxParts ? 0 : order_ - order_ % group_size_;
       level.step = 1;
       level.count = min_of(group_size_, pieces_ - level.first);

@@ -12,6 +12,10 @@
 
 namespace deuce::hopper {
 
+/// Positions from here on are refused, as lengths that the cache cannot hold: a position and a
+/// window of 2^29 then add up in 32 bits.
+inline constexpr int64_t kMaxCapacity = int64_t{1} << 30;
+
 struct alignas(64) Params {
   TensorMap k_map, v_map;  // dimensions (element, slot, half, KV head, page or cache row)
 
@@ -27,7 +31,7 @@ struct alignas(64) Params {
   int32_t workers_per_item = 0;
   int32_t kv_len_all = 0;  // when kv_len is null
   int32_t max_kv_len = 0, max_q_len = 0;
-  int64_t capacity = 0;     // tokens a request can hold: table columns x page, or slots
+  int64_t capacity = 0;     // tokens a request can hold: table columns x page, or slots; to 2^30
   int32_t num_splits = 0;   // n > 0: every item in n parts
   int32_t split_tiles = 0;  // n > 0: borders at multiples of n tiles (split_kv_len)
   FastDivide by_split;

@@ -53,6 +53,7 @@ DEUCE_DEVICE Request request_of(Machine& machine, const Params& params, int32_t 
     const int32_t first = machine.load_constant(params.page_indptr + index);
     const int32_t pages = machine.load_constant(params.page_indptr + index + 1) - first;
     capacity = static_cast<int64_t>(pages) * params.page_size;
+    if (capacity > kMaxCapacity) capacity = kMaxCapacity;
     if (params.kv_len == nullptr && pages > 0) {
       const int32_t last = machine.load_constant(params.last_page_len + index);
       request.kv_end = (pages - 1) * params.page_size + last;
