@@ -59,12 +59,12 @@ HWY_INLINE void dot_score_block(const std::byte* q, const std::byte* const* rows
     hold_loads();  // of the rows: there are not enough registers for eight pointers
 #pragma GCC unroll 8
     for (int at = 0; at < kLineBytes; at += Set::kStepBytes) {
-      ahead.fetch_next<kBlockOfKeys * Set::kStepBytes / kLineBytes>();
       Pairs query[Set::kStepVectors];
 #pragma GCC unroll 2
       for (Pairs& vector : query) vector = load_pairs(q), q += kLineBytes;
 #pragma GCC unroll 8
       for (int key = 0; key < kBlockOfKeys; ++key) {
+        if (key % (kLineBytes / Set::kStepBytes) == 0) ahead.fetch_next<1>();
         const Pairs step = keep(broadcast_pairs<Set::kParts>(rows[key] + offset + at));
 #pragma GCC unroll 2
         for (int i = 0; i < Set::kStepVectors; ++i) {

@@ -17,9 +17,9 @@ namespace deuce::cpu {
 
 inline constexpr int kVectorTileKeys = 24;  // keys that share one softmax step
 inline constexpr int kDotTileKeys = 128;    // the same with dots, at most
-/// Of the K of a tile with dots: the second-level cache holds K and V of two tiles, and takes more
-/// than a half of its megabyte badly. Smaller tiles leave memory idle more often.
-inline constexpr int kDotTileBytes = 128 << 10;
+/// Of the K of a tile with dots: the second-level cache holds K and V of two tiles. Smaller tiles
+/// leave memory idle more often, larger ones lose a part before it is used.
+inline constexpr int kDotTileBytes = 96 << 10;
 /// The larger one: what arrays of keys have room for.
 inline constexpr int kTileKeys = std::max(kVectorTileKeys, kDotTileKeys);
 inline constexpr int kGroupRows = 4;      // rows that a vector of scores holds of each key
