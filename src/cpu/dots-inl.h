@@ -39,7 +39,7 @@ HWY_INLINE __m512 add_dots(__m512 sum, Pairs a, Pairs b) {
 HWY_INLINE Pairs load_pairs(const void* from) { return _mm512_loadu_si512(from); }
 /// Loaded once, into a register: compilers would load again for each use.
 HWY_INLINE Pairs keep(Pairs loaded) {
-  asm("" : "+v"(loaded));
+  asm volatile("" : "+v"(loaded));  // emits no instruction
   return loaded;
 }
 /// `kCount` pairs over and over.
