@@ -157,8 +157,8 @@ class DotAttention {
   Fetcher k_fetcher_, soft_fetcher_, v_fetcher_;
 };
 
-/// The table's function: dots where the item takes them, fp32 vectors for the rest. All heads go
-/// through one stage before the next begins, so that K and V are each walked at a stretch.
+/// The table's function: dots where the item takes them, fp32 vectors for the rest. K of all heads
+/// comes before V of any, so that both are walked at a stretch.
 void attend_tile_with_dots(const ItemShape& shape, const Tile& tile, const ItemState& state) {
   if (!shape.dots) return attend_tile(shape, tile, state);
   DotAttention attention(shape, tile, state);
