@@ -53,6 +53,7 @@ class HotTile {
     tile_.v_rows = v_rows_.data();
     tile_.k_head_bytes = tile_.v_head_bytes = ptrdiff_t{head_dim} * dtype_bytes(type);
     tile_.v_row_bytes = static_cast<ptrdiff_t>(row_bytes);
+    tile_.k_fetch_bytes = tile_.v_fetch_bytes = static_cast<int>(row_bytes);
     kernels.begin(shape_, state_);
   }
 

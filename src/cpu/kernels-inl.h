@@ -77,7 +77,7 @@ float* output_group(const ItemShape& shape, int head, int group, float* o) {
 
 /// Scores and weights of a head, in one of two slots.
 float* score_slot(const ItemShape& shape, const ItemState& state, int head) {
-  return state.scores + head % kScoreSlots * shape.groups() * kTileKeys * kGroupRows;
+  return state.scores + head % kScoreSlots * shape.groups() * kVectorTileKeys * kGroupRows;
 }
 
 void place_query(const ItemShape& shape, int head, int row, const float* query, float* q) {
@@ -210,7 +210,7 @@ class TileAttention {
 
   void score(int head) {
     HeadRows k{tile_.k_rows, head * tile_.k_head_bytes, 0};
-    const std::byte* pointers[kTileKeys];
+    const std::byte* pointers[kVectorTileKeys];
     if (needs_expansion(shape_.kv_type, shape_.head_dim_qk)) {
       k = expand_rows(shape_.kv_type, shape_.head_dim_qk, k, tile_.keys, state_.expanded, pointers);
     }
@@ -220,16 +220,16 @@ class TileAttention {
 
   void soften(int head) {
     for (int group = 0; group < groups_; ++group) {
-      softmax_group(shape_, tile_, head, group, slot(head) + group * kTileKeys * kGroupRows,
+      softmax_group(shape_, tile_, head, group, slot(head) + group * kVectorTileKeys * kGroupRows,
                     state_);
     }
   }
 
   void add_values(int head) {
     HeadRows v{tile_.v_rows, head * tile_.v_head_bytes, tile_.v_row_bytes};
-    const std::byte* pointers[kTileKeys];
+    const std::byte* pointers[kVectorTileKeys];
     if (needs_expansion(shape_.kv_type, shape_.head_dim_v)) {
-      float* const to = state_.expanded + kTileKeys * k_steps_ * 2 * kLanes;
+      float* const to = state_.expanded + kVectorTileKeys * k_steps_ * 2 * kLanes;
       v = expand_rows(shape_.kv_type, shape_.head_dim_v, v, tile_.keys, to, pointers);
     }
     add_({state_.zeros, tile_.keys}, slot(head), groups_, v.rows, v.offset, v.row_bytes, v_steps_,

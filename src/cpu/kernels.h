@@ -16,10 +16,10 @@
 namespace deuce::cpu {
 
 inline constexpr int kVectorTileKeys = 24;  // keys that share one softmax step
-inline constexpr int kDotTileKeys = 48;     // the same, with dots
-/// With bundles of short rows and little arithmetic: the second-level cache then keeps what was
-/// fetched until it is used.
-inline constexpr int kShortDotTileKeys = 16;
+inline constexpr int kDotTileKeys = 128;    // the same with dots, at most
+/// Of the K of a tile with dots: the second-level cache holds K and V of two tiles. Smaller tiles
+/// leave memory idle more often, larger ones lose a part before it is used.
+inline constexpr int kDotTileBytes = 96 << 10;
 /// The larger one: what arrays of keys have room for.
 inline constexpr int kTileKeys = std::max(kVectorTileKeys, kDotTileKeys);
 inline constexpr int kGroupRows = 4;      // rows that a vector of scores holds of each key
@@ -50,13 +50,17 @@ struct ItemShape {
   int groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
   int tile_keys() const {
     if (!dots) return kVectorTileKeys;
-    return heads >= 4 && groups() == 1 && head_dim_qk <= 64 ? kShortDotTileKeys : kDotTileKeys;
+    const int keys = kDotTileBytes / (heads * head_dim_qk * dtype_bytes(kv_type));
+    return std::clamp(keys / first_tile_keys() * first_tile_keys(), first_tile_keys(),
+                      kDotTileKeys);
   }
-  /// Of the next tile when `left` keys are: tiles shrink towards the end, because while the last
-  /// ones are computed little is left to fetch.
-  int tile_keys(int64_t left) const {
+  /// Of the tile after one of `current` keys when `left` are: tiles grow slowly, because a tile is
+  /// fetched while the one before it is computed, and shrink towards the end, because while the
+  /// last ones are computed little is left to fetch.
+  int tile_keys(int current, int64_t left) const {
     const int64_t half = (left / 2 + first_tile_keys() - 1) / first_tile_keys() * first_tile_keys();
-    return static_cast<int>(std::clamp<int64_t>(half, first_tile_keys(), tile_keys()));
+    const int64_t most = std::min(2 * current, tile_keys());
+    return static_cast<int>(std::clamp<int64_t>(half, first_tile_keys(), most));
   }
   /// Nothing is computed while the first tile is fetched, so it is a short one.
   int first_tile_keys() const { return dots ? 16 : 12; }
@@ -73,8 +77,8 @@ struct ItemState {
   float* q;           // [heads, groups, kGroupRows * padded head_dim_qk]
   float* o;           // [heads, groups, kGroupRows * padded head_dim_v]
   GroupStats* stats;  // [heads, groups]
-  float* scores;      // [score_slots(), groups, kTileKeys * kGroupRows]
-  float* expanded;    // [kTileKeys, padded head_dim_qk + padded head_dim_v]
+  float* scores;      // [score_slots(), groups, kGroupRows keys of the tile]
+  float* expanded;    // [kVectorTileKeys, padded head_dim_qk + padded head_dim_v]
   float* zeros;       // [kMaxLanes]; set by begin()
   float* factors;     // [heads]: with dots or late_factor, what a product lacks to a score
 };

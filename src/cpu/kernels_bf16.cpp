@@ -32,9 +32,12 @@ namespace {
 }  // namespace
 
 extern const Kernels kDotKernels;
-const Kernels kDotKernels{"avx512_bf16", kLanes,           true,       convert_row,
-                          place_query,   place_bf16_query, begin,      attend_tile_with_dots,
-                          take_row,      exp2_of_all,      read_lines, multiply_adds};
+const Kernels kDotKernels{"avx512_bf16", kLanes,
+                          true,          convert_row,
+                          place_query,   place_bf16_query,
+                          begin,         attend_tile_with_dots,
+                          take_row,      exp2_of_all_by_table,
+                          read_lines,    multiply_adds};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace deuce::cpu

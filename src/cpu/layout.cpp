@@ -41,7 +41,7 @@ Scratch carve(const Problem& problem, const Kernels& kernels, const Bundle& bund
   scratch.item.stats = carver.take<GroupStats>(all_groups);
   scratch.item.scores = carver.take<float>(int64_t{score_slots(kernels, bundle.heads)} * groups *
                                            kTileKeys * kGroupRows);
-  scratch.item.expanded = carver.take<float>(int64_t{kTileKeys} * (k_width + v_width));
+  scratch.item.expanded = carver.take<float>(int64_t{kVectorTileKeys} * (k_width + v_width));
   scratch.item.zeros = carver.take<float>(kMaxLanes);
   scratch.item.factors = carver.take<float>(bundle.heads);
   float* partial = carver.take<float>(partial_floats(bundle.row_tile, problem.head_dim_v));

@@ -175,8 +175,8 @@ void PieceAttention::walk_keys(const Piece& piece, const RequestSizes& sizes, co
     Tile& tile = tiles[current];
     Tile& next = tiles[1 - current];
     const int64_t next_key = key + tile.keys;
-    locate(piece.item, {next_key, keys.last}, item_shape_.tile_keys(keys.last - next_key),
-           1 - current, next);
+    locate(piece.item, {next_key, keys.last},
+           item_shape_.tile_keys(tile.keys, keys.last - next_key), 1 - current, next);
     tile.next_keys = next.keys;
     tile.next_k_rows = next.k_rows;
     tile.next_v_rows = next.v_rows;
@@ -214,10 +214,13 @@ void PieceAttention::locate(const Item& item, const KeySpan& span, int most, int
     if (run == keys) tile.v_row_bytes = call_.v_stride[1] * size;
     const std::byte* k_row = k + view_.k_offset(start, kv_head) * size;
     const std::byte* v_row = v + view_.v_offset(start, kv_head) * size;
+    const ptrdiff_t k_step = call_.k_stride[1] * size, v_step = call_.v_stride[1] * size;
     for (int j = 0; j < run; ++j) {
-      scratch_.k_rows[buffer][i + j] = k_row + j * call_.k_stride[1] * size;
-      scratch_.v_rows[buffer][i + j] = v_row + j * call_.v_stride[1] * size;
-      if (tile.k_scale == nullptr && tile.v_scale == nullptr) continue;
+      scratch_.k_rows[buffer][i + j] = k_row + j * k_step;
+      scratch_.v_rows[buffer][i + j] = v_row + j * v_step;
+    }
+    const bool has_scales = tile.k_scale != nullptr || tile.v_scale != nullptr;
+    for (int j = 0; has_scales && j < run; ++j) {
       for (int head = 0; head < bundle_.heads; ++head) {
         const SlotPlace place{start.page, start.slot + j};
         scratch_.k_scale[buffer][head * kTileKeys + i + j] =

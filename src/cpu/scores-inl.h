@@ -84,9 +84,9 @@ HWY_INLINE void score_block(const ScoreInput& in, const std::byte* const* rows, 
   }
 }
 
-/// Scores of a head's groups against the keys of a tile: scores is [group, kTileKeys, kGroupRows].
-/// A few keys meet all groups before the next few keys: rows of a bundle lie kilobytes apart, where
-/// a tile of them does not stay in the first-level cache, but queries do.
+/// Scores of a head's groups against the keys of a tile: scores is [group, kVectorTileKeys,
+/// kGroupRows]. A few keys meet all groups before the next few keys: rows of a bundle lie kilobytes
+/// apart, where a tile of them does not stay in the first-level cache, but queries do.
 template <DType kType, int kSteps>
 void score_head(const ScoreInput& in, int groups, const std::byte* const* rows, ptrdiff_t offset,
                 int keys, float* scores, Fetcher& fetcher) {
@@ -95,7 +95,7 @@ void score_head(const ScoreInput& in, int groups, const std::byte* const* rows, 
     ScoreInput group_in = in;
     for (int group = 0; group < groups; ++group, group_in.q += group_floats) {
       score_block<kType, kKeys, kSteps>(group_in, rows + key, offset,
-                                        scores + (group * kTileKeys + key) * kGroupRows,
+                                        scores + (group * kVectorTileKeys + key) * kGroupRows,
                                         fetcher.next());
     }
   };

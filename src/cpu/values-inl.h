@@ -120,7 +120,7 @@ void add_strips(const ValueInput& in, const float* weights, int groups, const Ro
     const Strip strip = strip_at(2 * steps, i);
     const Rows from = shifted(rows, strip.first / 2 * kStepBytes);
     for (int group = 0; group < groups; ++group) {
-      const float* group_weights = weights + group * kTileKeys * kGroupRows;
+      const float* group_weights = weights + group * kVectorTileKeys * kGroupRows;
       float* to = o + group * group_floats + strip.first * kGroupRows * kLanes;
       const Ahead ahead = fetcher.next();
       if (strip.first % 2 == 0) {

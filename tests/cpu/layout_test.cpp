@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace deuce::cpu {
 namespace {
 
@@ -66,21 +68,38 @@ TEST(CpuLayout, WhereTheCallerFixesTheCutsLiveLengthsDoNotChangeThem) {
   EXPECT_EQ(cut_of(problem, call_of(problem, 1, 256)).bundle.heads, 8);
 }
 
-TEST(CpuLayout, TilesShrinkTowardsTheEndOfAPieceAndCoverIt) {
+TEST(CpuLayout, TilesGrowShrinkTowardsTheEndOfAPieceAndCoverIt) {
   for (const bool dots : {false, true}) {
     const ItemShape shape{
         .heads = 8, .rows = 4, .head_dim_qk = 128, .head_dim_v = 128, .dots = dots};
     for (int64_t keys = 1; keys < 500; ++keys) {
-      int64_t left = keys, before = shape.tile_keys();
-      while (left > 0) {
-        const int64_t tile = shape.tile_keys(left);
-        ASSERT_LE(tile, before);
-        ASSERT_GE(tile, shape.first_tile_keys());
-        ASSERT_LE(tile, kTileKeys);
-        before = tile;
-        left -= tile;
+      int tile = shape.first_tile_keys(), largest = tile;
+      for (int64_t left = keys - tile; left > 0; left -= tile) {
+        const int next = shape.tile_keys(tile, left);
+        ASSERT_LE(next, 2 * tile);
+        ASSERT_GE(next, shape.first_tile_keys());
+        tile = next;
+        largest = std::max(largest, tile);
       }
-      EXPECT_EQ(before, shape.first_tile_keys()) << keys << ": the last tile is a short one";
+      EXPECT_EQ(tile, shape.first_tile_keys()) << keys << ": the last tile is a short one";
+      EXPECT_LE(largest, shape.tile_keys());
+      if (keys > 400) {
+        EXPECT_EQ(largest, shape.tile_keys()) << keys;
+      }
+    }
+  }
+}
+
+/// K and V of two tiles stay in half of a megabyte, and arrays of keys have room.
+TEST(CpuLayout, TilesWithDotsFitTheSecondLevelCache) {
+  for (const int heads : {1, 2, 8, 16}) {
+    for (const int head_dim : {32, 64, 128, 256}) {
+      const ItemShape shape{
+          .heads = heads, .rows = 4, .head_dim_qk = head_dim, .head_dim_v = head_dim, .dots = true};
+      EXPECT_LE(shape.tile_keys(), kDotTileKeys);
+      EXPECT_EQ(shape.tile_keys() % shape.first_tile_keys(), 0);
+      const bool smallest = shape.tile_keys() == shape.first_tile_keys();
+      EXPECT_TRUE(smallest || shape.tile_keys() * heads * head_dim * 2 <= kDotTileBytes);
     }
   }
 }
