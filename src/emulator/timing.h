@@ -146,7 +146,7 @@ inline constexpr Cost kMergeStep{
 inline constexpr Cost kQueryLoad{
     {}, {20, 30, 40, "H200 traces: 850 cycles between a piece and its first wait, over the loads"}};
 inline constexpr Cost kTileIssue{
-    {}, {35, 50, 65, "H200 trace trace-h200-hd128-rows4: 456 cycles a tile in the first lap"}};
+    {}, {50, 70, 90, "H200 trace trace-h200-hd128-rows4: 484 cycles a tile in the first lap"}};
 inline constexpr Cost kBesideExp2{
     {}, {6.5, 7.5, 8.5, "H200 traces: softmax of a tile 645 cycles, over its exponentials"}};
 
