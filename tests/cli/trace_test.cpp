@@ -161,16 +161,42 @@ TEST(TraceTool, CtrlCLeavesNothingAndSaysSo) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("t")));
 }
 
-TEST(TraceTool, FilesTakeTheirNamesTogetherOrNotAtAll) {
-  const Folder folder;
-  folder.shell("mkdir -p t/trace.json/x");  // a name that a file cannot take
-  const ToolOutput run = folder.run("trace --out t --write json,html");
-  EXPECT_EQ(run.exit_code, 5);
-  EXPECT_NE(run.err.find("t/trace.json"), std::string::npos) << run.err;
-  EXPECT_EQ(run.out, "");
-  for (const auto& entry : std::filesystem::directory_iterator(folder.file("t"))) {
-    EXPECT_EQ(entry.path().filename(), "trace.json");
+TEST(TraceTool, ANameThatNoFileCanTakeIsRefusedBeforeAnyFileIsWritten) {
+  const struct {
+    const char *name, *block, *sentence;
+  } cases[] = {
+      {"trace.json", "mkdir -p t/trace.json/x", "is a folder, not a file"},
+      {"timeline.html", "mkdir -p t/timeline.html/x", "is a folder, not a file"},
+      {"timeline.html", "mkdir -p t/timeline.html", "is a folder, not a file"},
+      {"timeline.html", "mkdir t; mkfifo t/timeline.html", "is not a file"},
+      {"timeline.html", "mkdir t; ln -s /dev/null t/timeline.html", "is not a file"},
+  };
+  for (const auto& taken : cases) {
+    const Folder folder;
+    folder.shell(taken.block);
+    const ToolOutput run = folder.run("trace --out t --write json,html");
+    EXPECT_EQ(run.exit_code, 5) << taken.block;
+    EXPECT_EQ(run.err, fmt::format("deuce trace: t/{}: {}\n", taken.name, taken.sentence));
+    EXPECT_EQ(run.out, "") << taken.block;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.file("t"))) {
+      EXPECT_EQ(entry.path().filename(), taken.name) << taken.block;
+    }
   }
+}
+
+// The second file stands still in a pipe that nobody reads, while the first is complete.
+TEST(TraceTool, CtrlCBetweenTwoFilesLeavesNeither) {
+  const Folder folder;
+  const ToolOutput run = folder.shell(
+      "mkdir t; mkfifo t/trace.json.partial\n"
+      "\"$DEUCE\" trace --out t --write perfetto,json &\n"
+      "while ! [ -s t/trace.pftrace.partial ] && kill -0 $!; do sleep 0.1; done\n"
+      "[ -e t/trace.pftrace.partial ] && echo written; sleep 0.3\n"
+      "while kill -INT $!; do sleep 0.2; done 2>/dev/null\nwait $!");
+  EXPECT_EQ(run.exit_code, 130);
+  EXPECT_EQ(run.out, "written\n");
+  EXPECT_EQ(run.err, "deuce trace: stopped by Ctrl-C; nothing was written\n");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.file("t")));
 }
 
 TEST(TraceTool, FilesOfAnEarlierRunStayAndAreNamed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files under temporary names until all are complete.
+// Files under temporary names until all are complete; see output_file.h.
 #include "output_file.h"
 
 #include <filesystem>
@@ -19,20 +19,26 @@ Status failed(const std::string& path, const std::string& why) {
   return {DEUCE_RUNTIME_ERROR, "out", path + ": " + why};
 }
 
-/// Devices and pipes are written in place.
-Place place_of(const std::string& path) {
+std::filesystem::file_type type_of(const std::string& path) {
   std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  const bool in_place = std::filesystem::exists(status) && !std::filesystem::is_directory(status) &&
-                        !std::filesystem::is_regular_file(status);
-  return {path, in_place ? path : path + ".partial"};
+  return std::filesystem::status(path, error).type();
+}
+
+/// What a rename would fail at, or take away. A folder that cannot be looked into is left to the
+/// system's own words.
+Status refuse_taken(const std::string& path) {
+  const std::filesystem::file_type type = type_of(path);
+  if (type == std::filesystem::file_type::not_found || type == std::filesystem::file_type::none ||
+      type == std::filesystem::file_type::unknown || type == std::filesystem::file_type::regular) {
+    return {};
+  }
+  return failed(path, type == std::filesystem::file_type::directory ? "is a folder, not a file"
+                                                                    : "is not a file");
 }
 
 void remove(const std::vector<Place>& places) {
   std::error_code error;
-  for (const Place& place : places) {
-    if (place.partial != place.path) std::filesystem::remove(place.partial, error);
-  }
+  for (const Place& place : places) std::filesystem::remove(place.partial, error);
 }
 
 Status write(const Place& place, const std::string& bytes) {
@@ -43,15 +49,25 @@ Status write(const Place& place, const std::string& bytes) {
 }
 
 Status rename(const Place& place) {
-  if (place.partial == place.path) return {};
   std::error_code error;
   std::filesystem::rename(place.partial, place.path, error);
   return error ? failed(place.path, error.message()) : Status{};
 }
 
+/// Stops at the first that fails.
+Status rename(const std::vector<Place>& places) {
+  for (const Place& place : places) {
+    if (Status bad = rename(place); !bad.ok()) return bad;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status save_all(const std::string& folder, const std::vector<OutputFile>& files) {
+  for (const OutputFile& file : files) {
+    if (Status bad = refuse_taken(folder + "/" + file.name); !bad.ok()) return bad;
+  }
   InterruptHeld held;
   std::error_code error;
   const bool created = std::filesystem::create_directories(folder, error);
@@ -60,24 +76,26 @@ Status save_all(const std::string& folder, const std::vector<OutputFile>& files)
   Status status;
   for (const OutputFile& file : files) {
     if (!status.ok() || held.asked()) break;
-    places.push_back(place_of(folder + "/" + file.name));
+    const std::string path = folder + "/" + file.name;
+    places.push_back({path, path + ".partial"});
     status = write(places.back(), file.bytes);
   }
   if (status.ok() && !held.asked()) {
-    for (const Place& place : places) {
-      if (status.ok()) status = rename(place);
-    }
-    if (status.ok()) {
-      held.too_late();
-      return {};
-    }
+    status = rename(places);
+    held.too_late();
   }
+  if (status.ok() && !held.asked()) return status;
   remove(places);
   if (created) std::filesystem::remove(folder, error);  // only if it is empty
   return status;
 }
 
 Status save_in(const std::string& folder, const std::string& name, const std::string& bytes) {
+  const std::string path = folder + "/" + name;
+  const std::filesystem::file_type type = type_of(path);
+  if (type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo) {
+    return write({path, path}, bytes);  // as /dev/stdout
+  }
   return save_all(folder, {{name, bytes}});
 }
 
