@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handlers and their flags: a handler may come in any thread, and at any instruction.
+// The handlers and what they share with the program: a handler may come in any thread, and at any
+// instruction.
 #include "interrupt.h"
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 
@@ -12,8 +14,13 @@
 namespace deuce::cli {
 namespace {
 
-volatile std::sig_atomic_t flag = 0, held = 0, waiting = 0;
-const char* last_words = "";
+/// What an InterruptHeld makes of on_last_interrupt().
+enum Hold : int { free_to_end, holding, ends_later, too_late_to_end };
+
+std::atomic<int> flag{0}, hold{free_to_end};
+std::atomic<const char*> last_words{""};
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);  // a handler waits for no lock
 
 void set_handler(void (*handler)(int), int flags) {
   struct sigaction action {};
@@ -25,16 +32,14 @@ void set_handler(void (*handler)(int), int flags) {
 void on_interrupt(int) { flag = 1; }
 
 [[noreturn]] void end() {
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, last_words, std::strlen(last_words));
+  const char* words = last_words;
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, words, std::strlen(words));
   ::_exit(static_cast<int>(ExitCode::interrupted));
 }
 
 void on_last_interrupt(int) {
-  if (held != 0) {
-    waiting = 1;
-  } else {
-    end();
-  }
+  int now = holding;
+  if (!hold.compare_exchange_strong(now, ends_later) && now == free_to_end) end();
 }
 
 }  // namespace
@@ -50,18 +55,19 @@ void end_at_interrupt(const char* sentence) {
   set_handler(on_last_interrupt, 0);
 }
 
-InterruptHeld::InterruptHeld() { held = 1; }
+InterruptHeld::InterruptHeld() { hold = holding; }
 
 InterruptHeld::~InterruptHeld() {
-  held = 0;
-  if (waiting != 0) end();
+  int now = holding;
+  if (!hold.compare_exchange_strong(now, free_to_end) && now == ends_later) end();
 }
 
-bool InterruptHeld::asked() const { return waiting != 0; }
+bool InterruptHeld::asked() const { return hold == ends_later; }
 
 void InterruptHeld::too_late() {
-  if (*last_words != 0) set_handler(SIG_DFL, 0);
-  waiting = 0;
+  // First this: a handler that runs already must not end the process with the sentence.
+  hold = too_late_to_end;
+  if (*last_words.load() != 0) set_handler(SIG_DFL, 0);
 }
 
 }  // namespace deuce::cli
