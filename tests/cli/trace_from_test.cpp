@@ -108,6 +108,54 @@ TEST(TraceFrom, RunsOfOneNameAreToldApartByTheirPaths) {
   EXPECT_EQ(twice.exit_code, 2);
 }
 
+TEST(TraceFrom, ALabelThatOneRunHasAloneStays) {
+  const Folder folder;
+  for (const char* line :
+       {"--out a", "--out b", "--kernel hopper --out c", "--kernel hopper --out ping-pong"}) {
+    ASSERT_EQ(folder.run(fmt::format("trace --write records {}", line)).exit_code, 0);
+  }
+  const ToolOutput one = folder.run(
+      "trace --from a/ping-pong.deucetrace c/hopper.deucetrace b/ping-pong.deucetrace "
+      "--write summary");
+  for (const char* words : {"run         a/ping-pong (", "run         hopper (simulated)",
+                            "run         b/ping-pong ("}) {
+    EXPECT_NE(one.out.find(words), std::string::npos) << words << "\n" << one.out << one.err;
+  }
+  // The end of a path may be the label of a run that keeps its own.
+  folder.shell("cp c/hopper.deucetrace c/ping-pong.deucetrace");
+  const ToolOutput taken = folder.run(
+      "trace --from a/ping-pong.deucetrace c/ping-pong.deucetrace ping-pong/hopper.deucetrace "
+      "--write summary");
+  for (const char* words :
+       {"run         ping-pong (", "run         c/ping-pong (", "run         ping-pong/hopper ("}) {
+    EXPECT_NE(taken.out.find(words), std::string::npos) << words << "\n" << taken.out << taken.err;
+  }
+}
+
+TEST(TraceFrom, APathThatIsNoTextIsRefusedWhereItWouldBeALabel) {
+  const Folder folder;
+  ASSERT_EQ(folder.run("trace --write records --out t").exit_code, 0);
+  for (const char* name : {"a\xff", "a\xc3", "a\nb"}) {
+    const std::string path = std::string(name) + "/ping-pong.deucetrace";
+    folder.shell(fmt::format("mkdir '{0}'; cp t/ping-pong.deucetrace '{0}'", name));
+    const ToolOutput alone = folder.run(fmt::format("trace --out o --from '{}'", path));
+    EXPECT_EQ(alone.exit_code, 0) << alone.err;
+    const ToolOutput both =
+        folder.run(fmt::format("trace --out n --from t/ping-pong.deucetrace '{}'", path));
+    EXPECT_EQ(both.exit_code, 2);
+    EXPECT_EQ(both.err,
+              fmt::format("deuce trace: {}: its label is another run's too, and its path, which "
+                          "would tell them apart, is not text in UTF-8\n",
+                          path));
+    EXPECT_FALSE(std::filesystem::exists(folder.file("n")));
+  }
+  const ToolOutput accent = folder.shell(
+      "mkdir caf\xc3\xa9; cp t/ping-pong.deucetrace caf\xc3\xa9\n"
+      "\"$DEUCE\" trace --out m --from t/ping-pong.deucetrace caf\xc3\xa9/ping-pong.deucetrace");
+  EXPECT_NE(accent.out.find("run         caf\xc3\xa9/ping-pong ("), std::string::npos)
+      << accent.err;
+}
+
 TEST(TraceFrom, WhatIsNoTraceOrNoQuestionToOneIsRefusedBeforeAnythingIsWritten) {
   const Folder folder;
   ASSERT_EQ(folder.run("trace --write records --out t").exit_code, 0);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <set>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "text_file.h"
@@ -27,8 +27,23 @@ std::string end_of(const std::filesystem::path& path, int parts) {
   return end.generic_string();
 }
 
-bool all_differ(const std::vector<std::string>& names) {
-  return std::set<std::string>(names.begin(), names.end()).size() == names.size();
+/// As viewers and pictures take it.
+bool is_text(const std::string& name) {
+  using Json = nlohmann::json;
+  const Json json = name;
+  return json.dump(-1, ' ', false, Json::error_handler_t::ignore) ==
+             json.dump(-1, ' ', false, Json::error_handler_t::replace) &&
+         std::none_of(name.begin(), name.end(),
+                      [](char c) { return static_cast<unsigned char>(c) < ' '; });
+}
+
+/// Positions of labels that others have too.
+std::vector<std::size_t> shared_among(const std::vector<std::string>& labels) {
+  std::vector<std::size_t> shared;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (std::count(labels.begin(), labels.end(), labels[i]) > 1) shared.push_back(i);
+  }
+  return shared;
 }
 
 /// One for each file, all different.
@@ -42,11 +57,18 @@ Result<std::vector<std::string>> labels_of(const std::vector<std::string>& paths
       return invalid("from", "--from: {} is named twice", path);
     }
   }
-  for (int parts = 1; !all_differ(labels); ++parts) {
-    std::transform(whole.begin(), whole.end(), labels.begin(),
-                   [parts](const auto& path) { return end_of(path, parts); });
+  const std::vector<std::size_t> shared = shared_among(labels);
+  for (int parts = 1; !shared_among(labels).empty(); ++parts) {
+    for (const std::size_t i : shared) labels[i] = end_of(whole[i], parts);
     constexpr int kDeepest = 100;  // base.deucetrace beside base
     if (parts > kDeepest) return invalid("from", "--from: two files have one name");
+  }
+  for (const std::size_t i : shared) {
+    if (is_text(labels[i])) continue;
+    return invalid("from",
+                   "{}: its label is another run's too, and its path, which would tell them apart, "
+                   "is not text in UTF-8",
+                   paths[i]);
   }
   return labels;
 }
