@@ -89,18 +89,11 @@ Status refuse_on_gpu(const TraceOptions& options) {
   return {};
 }
 
-/// Figures that the kernel has nothing to show in.
-Status refuse_figures(const TraceOptions& options) {
-  for (const std::string& kind : options.output.write) {
-    if (!is_of_tensor_memory(kind)) continue;
-    return unsupported("write", "--write {}: hopper has no score slots in tensor memory", kind);
-  }
-  return {};
-}
-
 Status refuse(const TraceOptions& options) {
   Status bad = options.on_gpu() ? refuse_on_gpu(options) : refuse_on_emulator(options);
-  if (bad.ok() && (options.on_gpu() || options.on_hopper())) bad = refuse_figures(options);
+  if (bad.ok() && (options.on_gpu() || options.on_hopper())) {
+    bad = refuse_tensor_memory(options.output);
+  }
   if (!bad.ok()) return bad;
   if (!options.compare.empty() && options.has("--score-slots")) {
     return invalid("compare", "--compare and --score-slots exclude each other");

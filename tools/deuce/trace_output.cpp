@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "output_file.h"
@@ -18,10 +18,64 @@
 namespace deuce::cli {
 namespace {
 
-/// All names but those of records.
-constexpr std::array<std::string_view, 10> kFixedNames{
-    "trace.pftrace", "trace.json",   "summary.txt",           "timeline.html", "timeline.svg",
-    "residency.svg", "schedule.svg", "schedule_to_scale.svg", "edges.svg",     "phases.svg"};
+/// Figures of S/P slots in tensor memory.
+bool is_of_tensor_memory(std::string_view kind) {
+  return kind == "residency" || kind == "schedule" || kind == "phases";
+}
+
+/// What the files are made of.
+struct Shown {
+  const OutputOptions& options;
+  const std::vector<Recorded>& recorded;
+  const std::vector<trace::Timeline>& runs;
+};
+
+std::string perfetto(const Shown& shown) {
+  return trace::perfetto_trace(
+      shown.runs, shown.options.time == "cycles" ? trace::TimeUnit::cycles : trace::TimeUnit::ns);
+}
+
+std::string edges(const Shown& shown) {
+  const emulator::KernelSpec& kernel = *shown.recorded.back().kernel;
+  return trace::edges_svg(kernel.edges, kernel.roles, kernel.name);
+}
+
+std::string summary(const Shown& shown) {
+  const std::vector<trace::Timeline>& runs = shown.runs;
+  std::string text;
+  std::vector<trace::Summary> summaries;
+  for (const trace::Timeline& run : runs) {
+    summaries.push_back(
+        trace::summarize(run, shown.options.subtracts_self_cost ? run.facts.self_cost : 0));
+    text += (text.empty() ? "" : "\n") + trace::text_of(run, summaries.back());
+  }
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    text += "\n" + trace::difference(runs[0], summaries[0], runs[i], summaries[i]);
+  }
+  return text;
+}
+
+/// A file of a fixed name; those of records have the names of their runs.
+struct FixedFile {
+  std::string_view kind, name;
+  std::string (*bytes)(const Shown& shown);
+};
+
+constexpr FixedFile kFixedFiles[] = {
+    {"perfetto", "trace.pftrace", perfetto},
+    {"json", "trace.json", [](const Shown& shown) { return trace::chrome_trace(shown.runs); }},
+    {"html", "timeline.html", [](const Shown& shown) { return trace::timeline_page(shown.runs); }},
+    {"svg", "timeline.svg", [](const Shown& shown) { return trace::timeline_svg(shown.runs); }},
+    {"residency", "residency.svg",
+     [](const Shown& shown) { return trace::residency_svg(shown.runs); }},
+    {"schedule", "schedule.svg",
+     [](const Shown& shown) { return trace::schedule_svg(shown.runs); }},
+    {"schedule", "schedule_to_scale.svg",
+     [](const Shown& shown) { return trace::schedule_to_scale_svg(shown.runs); }},
+    {"edges", "edges.svg", edges},
+    {"phases", "phases.svg", [](const Shown&) { return trace::phases_svg(); }},
+    {"summary", "summary.txt", summary},
+};
 
 class Output {
  public:
@@ -31,23 +85,16 @@ class Output {
   Status write(const std::vector<Recorded>& recorded, const std::vector<trace::Timeline>& runs) {
     if (wants("records")) {
       for (const Recorded& run : recorded) {
-        put(run.file.facts.label + ".deucetrace", trace::encode(run.file));
+        files_.push_back({run.file.facts.label + ".deucetrace", trace::encode(run.file)});
       }
     }
-    if (wants("perfetto")) {
-      put("trace.pftrace",
-          trace::perfetto_trace(
-              runs, options_.time == "cycles" ? trace::TimeUnit::cycles : trace::TimeUnit::ns));
-    }
-    if (wants("json")) put("trace.json", trace::chrome_trace(runs));
-    draw(runs);
-    if (wants("edges")) {
-      const emulator::KernelSpec& kernel = *recorded.back().kernel;
-      put("edges.svg", trace::edges_svg(kernel.edges, kernel.roles, kernel.name));
-    }
-    if (wants("phases")) put("phases.svg", trace::phases_svg());
+    const Shown shown{options_, recorded, runs};
     std::string text;
-    if (wants("summary")) put("summary.txt", text = summary(runs));
+    for (const FixedFile& file : kFixedFiles) {
+      if (!wants(file.kind)) continue;
+      files_.push_back({std::string(file.name), file.bytes(shown)});
+      if (file.kind == "summary") text = files_.back().bytes;
+    }
     if (Status bad = save_all(options_.out, files_); !bad.ok()) return bad;
     fmt::print("{}\nwritten to {}: {}\n", text, options_.out, names_of(files_));
     const std::vector<OutputFile> others = others_there();
@@ -56,25 +103,11 @@ class Output {
   }
 
  private:
-  bool wants(const std::string& kind) const {
+  bool wants(std::string_view kind) const {
     if (!tensor_memory_ && is_of_tensor_memory(kind)) return false;
     if (!new_runs_ && (kind == "records" || !is_of_a_run(kind))) return false;
     return options_.write.empty() ||
            std::find(options_.write.begin(), options_.write.end(), kind) != options_.write.end();
-  }
-
-  void draw(const std::vector<trace::Timeline>& runs) {
-    if (wants("html")) put("timeline.html", trace::timeline_page(runs));
-    if (wants("svg")) put("timeline.svg", trace::timeline_svg(runs));
-    if (wants("residency")) put("residency.svg", trace::residency_svg(runs));
-    if (wants("schedule")) {
-      put("schedule.svg", trace::schedule_svg(runs));
-      put("schedule_to_scale.svg", trace::schedule_to_scale_svg(runs));
-    }
-  }
-
-  void put(const std::string& name, std::string bytes) {
-    files_.push_back({name, std::move(bytes)});
   }
 
   static std::string names_of(const std::vector<OutputFile>& files) {
@@ -90,30 +123,14 @@ class Output {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(options_.out, error)) {
       const std::string name = entry.path().filename().string();
-      const auto is_it = [&name](const auto& file) { return name_of(file) == name; };
+      const auto is_it = [&name](const auto& file) { return file.name == name; };
       const bool known = entry.path().extension() == ".deucetrace" ||
-                         std::any_of(kFixedNames.begin(), kFixedNames.end(), is_it);
+                         std::any_of(std::begin(kFixedFiles), std::end(kFixedFiles), is_it);
       if (known && std::none_of(files_.begin(), files_.end(), is_it)) others.push_back({name, {}});
     }
     std::sort(others.begin(), others.end(),
               [](const OutputFile& a, const OutputFile& b) { return a.name < b.name; });
     return others;
-  }
-  static std::string_view name_of(const OutputFile& file) { return file.name; }
-  static std::string_view name_of(std::string_view name) { return name; }
-
-  std::string summary(const std::vector<trace::Timeline>& runs) const {
-    std::string text;
-    std::vector<trace::Summary> summaries;
-    for (const trace::Timeline& run : runs) {
-      summaries.push_back(
-          trace::summarize(run, options_.subtracts_self_cost ? run.facts.self_cost : 0));
-      text += (text.empty() ? "" : "\n") + trace::text_of(run, summaries.back());
-    }
-    for (std::size_t i = 1; i < runs.size(); ++i) {
-      text += "\n" + trace::difference(runs[0], summaries[0], runs[i], summaries[i]);
-    }
-    return text;
   }
 
   const OutputOptions& options_;
@@ -130,11 +147,15 @@ const std::vector<std::string>& kinds_of_files() {
   return kinds;
 }
 
-bool is_of_tensor_memory(const std::string& kind) {
-  return kind == "residency" || kind == "schedule" || kind == "phases";
+Status refuse_tensor_memory(const OutputOptions& options) {
+  for (const std::string& kind : options.write) {
+    if (!is_of_tensor_memory(kind)) continue;
+    return unsupported("write", "--write {}: hopper has no score slots in tensor memory", kind);
+  }
+  return {};
 }
 
-bool is_of_a_run(const std::string& kind) { return kind != "edges" && kind != "phases"; }
+bool is_of_a_run(std::string_view kind) { return kind != "edges" && kind != "phases"; }
 
 Status write_trace(const OutputOptions& options, const std::vector<Recorded>& recorded,
                    const std::vector<trace::Timeline>& runs) {
@@ -146,9 +167,8 @@ Status write_trace(const OutputOptions& options, const std::vector<Recorded>& re
   }
   const bool tensor_memory = std::all_of(
       runs.begin(), runs.end(), [](const auto& run) { return run.facts.kernel == "blackwell"; });
-  for (const std::string& kind : options.write) {
-    if (tensor_memory || !is_of_tensor_memory(kind)) continue;
-    return unsupported("write", "--write {}: hopper has no score slots in tensor memory", kind);
+  if (!tensor_memory) {
+    if (Status bad = refuse_tensor_memory(options); !bad.ok()) return bad;
   }
   return Output(options, tensor_memory, !recorded.empty()).write(recorded, runs);
 }

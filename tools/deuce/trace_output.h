@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/status.h"
@@ -21,11 +22,11 @@ struct OutputOptions {
 /// For --write, in the order of the help.
 const std::vector<std::string>& kinds_of_files();
 
-/// Figures of S/P slots in tensor memory, which only the Blackwell kernel has.
-bool is_of_tensor_memory(const std::string& kind);
+/// Refuses figures of S/P slots in tensor memory, which only the Blackwell kernel has.
+Status refuse_tensor_memory(const OutputOptions& options);
 
 /// Kinds that are drawn from a recorded run; the others need its kernel, or nothing at all.
-bool is_of_a_run(const std::string& kind);
+bool is_of_a_run(std::string_view kind);
 
 /// `recorded`: the new runs that `runs` show, or none where those come from files. Writes the
 /// files; prints the summary, where it is wanted, and what was written.
