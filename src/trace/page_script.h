@@ -167,8 +167,9 @@ function draw() {
     pen.font = "600 13px system-ui,sans-serif";
     if (row.head) {
       text(row.run.label, 12, row.y + 20, colors.ink);
+      const behind = 12 + pen.measureText(row.run.label).width + 14;
       pen.font = "12px system-ui,sans-serif";
-      text(row.run.caption, LEFT, row.y + 20, colors.dim);
+      text(row.run.caption, Math.max(LEFT, behind), row.y + 20, colors.dim);
       continue;
     }
     pen.font = "12px system-ui,sans-serif";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "trace/summary.h"
 
@@ -126,11 +127,18 @@ namespace {
 /// Cycles of two runs are those of their own clocks; a block is one only where it has as many keys.
 std::string blocks_text(const Facts& first, const Summary& a, const Facts& second,
                         const Summary& b) {
+  if (a.steps == 0 || b.steps == 0) return "cycles per block   not known: too few blocks\n";
   std::string out = fmt::format("cycles per block   {:.0f} -> {:.0f}", a.median, b.median);
   if (first.kv_block != second.kv_block) {
     return out + fmt::format(", of {} and of {} keys\n", first.kv_block, second.kv_block);
   }
-  if (a.steps == 0 || b.steps == 0) return out + "\n";
+  const auto work = [](const Facts& facts) {
+    return std::tuple(facts.head_dim, facts.rows, facts.element_bytes);
+  };
+  if (work(first) != work(second)) {
+    return out + fmt::format(", of head dim {} with {} rows and of {} with {}\n", first.head_dim,
+                             first.rows, second.head_dim, second.rows);
+  }
   const double clocks = second.clock_hz / first.clock_hz;
   return out +
          fmt::format(", {:+.1f} % blocks per second\n", 100 * (a.median / b.median * clocks - 1));

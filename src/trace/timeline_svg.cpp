@@ -73,7 +73,7 @@ class Picture {
 
   void add(const Timeline& run, const Window& window, bool two_rows) {
     svg_.text(kLeft, y_ + 14, run.facts.label, "b");
-    const double caption = std::max(90.0, text_width(run.facts.label) + 24);
+    const double caption = std::max(90.0, 1.2 * text_width(run.facts.label) + 24);  // bold
     svg_.text(kLeft + caption, y_ + 14, caption_of(run.facts), "n");
     y_ += 22;
     brackets(run, window);
