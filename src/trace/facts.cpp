@@ -14,7 +14,6 @@ using nlohmann::json;
 using Words = std::initializer_list<std::string_view>;
 
 constexpr std::size_t kLongestText = 1000;
-constexpr double kMostCycles = 1e15;  // days of the fastest clock
 
 /// Every fact with its name and what it can be, for reading and for writing.
 template <class AnyFacts, class Visit>

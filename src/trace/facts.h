@@ -34,6 +34,9 @@ struct Facts {
 /// Of the facts alone; slices have a version of their own.
 inline constexpr int kFactsFormat = 2;
 
+/// No run takes longer: days of the fastest clock.
+inline constexpr double kMostCycles = 1e15;
+
 std::string encode_facts(const Facts& facts);
 /// The sentence begins with `name`, and names the fact that is missing, unknown or impossible.
 Result<Facts> decode_facts(std::string_view text, const std::string& name);

@@ -76,7 +76,6 @@ double first_clock(const Slice& slice) {
 /// A warp's clock that is read as one that runs backwards, or slices that no run can hold together:
 /// pictures and viewers would fail on such times, each in its own way.
 Status check_times(const Timeline& timeline) {
-  constexpr double kMostCycles = 1e15;  // days of the fastest clock
   double furthest = timeline.length;
   for (const Track& track : timeline.tracks) {
     for (const Range& range : track.ranges) {

@@ -26,6 +26,17 @@ TraceFile small_trace() {
   return trace;
 }
 
+/// One warp of a clock of 1 GHz.
+TraceFile trace_of(std::vector<Record> records) {
+  TraceFile trace;
+  trace.facts.clock_hz = 1e9;
+  Slice slice;
+  slice.header.capacity = slice.header.wanted = static_cast<uint32_t>(records.size());
+  slice.records = std::move(records);
+  trace.slices = {slice};
+  return trace;
+}
+
 TEST(TraceFormat, ARecordIsKindEventSlotParityBlock) {
   EXPECT_EQ(pack(Kind::begin, Event::tma_wait, 3, -1, 7), 0x020e0007U);
   EXPECT_EQ(pack(Kind::instant, Event::arrive_po_ready, 1, 2, 0x1ffff), 0x4c85ffffU);
@@ -116,47 +127,34 @@ TEST(TraceTimeline, ClocksUnwrapAndAProducersFirstPhaseIsMinusOne) {
 }
 
 TEST(TraceTimeline, BlocksUnwrapPastTheirSeventeenBits) {
-  TraceFile trace;
-  trace.facts.clock_hz = 1e9;
-  Recorder recorder(Level::edges, 8);
-  Slice& slice = recorder.slice(0, Agent::warp, 0, static_cast<int>(Role::softmax));
+  std::vector<Record> records;
   for (const int block : {50000, 100000, 150000}) {
-    slice.add(static_cast<uint64_t>(block), pack(Kind::begin, Event::sm_compute, 0, 0, block));
-    slice.add(static_cast<uint64_t>(block), pack(Kind::end, Event::sm_compute, 0, 0, block));
+    const auto clock = static_cast<uint32_t>(block);
+    records.push_back({clock, pack(Kind::begin, Event::sm_compute, 0, 0, block)});
+    records.push_back({clock, pack(Kind::end, Event::sm_compute, 0, 0, block)});
   }
-  trace.slices = recorder.take();
-  const Result<Timeline> made = make_timeline(trace);
+  const Result<Timeline> made = make_timeline(trace_of(records));
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(made.value().tracks[0].ranges[2].block, 150000);
 }
 
 TEST(TraceTimeline, TheOldestBlockKeptMayBeAny) {
-  TraceFile trace;
-  trace.facts.clock_hz = 1e9;
-  Recorder recorder(Level::edges, 2);
-  Slice& slice = recorder.slice(0, Agent::warp, 0, static_cast<int>(Role::attend));
-  slice.add(10, pack(Kind::begin, Event::sm_compute, 0, 0, 100000));
-  slice.add(20, pack(Kind::end, Event::sm_compute, 0, 0, 0));
-  slice.header.policy = Policy::keep_newest;
-  slice.header.wanted = 200000;
-  trace.slices = recorder.take();
+  TraceFile trace = trace_of({{10, pack(Kind::begin, Event::sm_compute, 0, 0, 100000)},
+                              {20, pack(Kind::end, Event::sm_compute, 0, 0, 0)}});
+  trace.slices[0].header.policy = Policy::keep_newest;
+  trace.slices[0].header.wanted = 200000;
   const Result<Timeline> made = make_timeline(trace);
   ASSERT_TRUE(made.ok()) << made.status().sentence();
   EXPECT_EQ(made.value().tracks[0].ranges[0].block, 100000);
 }
 
 TEST(TraceTimeline, OneRecordEndsARangeAndBeginsTheNext) {
-  TraceFile trace;
-  trace.facts.clock_hz = 1e9;
-  Recorder recorder(Level::edges, 8);
-  Slice& slice = recorder.slice(0, Agent::warp, 0, static_cast<int>(Role::attend));
-  slice.add(10, pack(Kind::begin, Event::work_item, 0, 0, 0));
-  slice.add(20, pack(Kind::begin, Event::wait_K, 1, 0, 1));
-  slice.add(30, pack(Kind::next, Event::mma_issue_QK, 1, 0, 1));
-  slice.add(50, pack(Kind::end, Event::mma_issue_QK, 0, 0, 0));
-  slice.add(90, pack(Kind::end, Event::work_item, 0, 0, 0));
-  trace.slices = recorder.take();
-  const Result<Timeline> made = make_timeline(trace);
+  const Result<Timeline> made =
+      make_timeline(trace_of({{10, pack(Kind::begin, Event::work_item, 0, 0, 0)},
+                              {20, pack(Kind::begin, Event::wait_K, 1, 0, 1)},
+                              {30, pack(Kind::next, Event::mma_issue_QK, 1, 0, 1)},
+                              {50, pack(Kind::end, Event::mma_issue_QK, 0, 0, 0)},
+                              {90, pack(Kind::end, Event::work_item, 0, 0, 0)}}));
   ASSERT_TRUE(made.ok()) << made.status().sentence();
   const std::vector<Range>& ranges = made.value().tracks[0].ranges;
   ASSERT_EQ(ranges.size(), 3U);
@@ -219,15 +217,11 @@ TEST(TraceTimeline, KeepsSingleCyclesBesideTheTimerOfADevice) {
 // A record takes its time before the next one reads the clock: those of a range, its begin's own
 // included, are what a summary may take off.
 TEST(TraceSummary, TakesOffWhatTheRecordsInsideARangeCost) {
-  TraceFile file;
-  file.facts.clock_hz = 1e9;
-  Slice slice;
-  slice.records = {{0, pack(Kind::begin, Event::work_item, 0, 0, 0)},
-                   {100, pack(Kind::begin, Event::prologue, 0, 0, 0)},
-                   {150, pack(Kind::end, Event::prologue, 0, 0, 0)},
-                   {400, pack(Kind::end, Event::work_item, 0, 0, 0)}};
-  file.slices = {slice};
-  const Result<Timeline> timeline = make_timeline(file);
+  const Result<Timeline> timeline =
+      make_timeline(trace_of({{0, pack(Kind::begin, Event::work_item, 0, 0, 0)},
+                              {100, pack(Kind::begin, Event::prologue, 0, 0, 0)},
+                              {150, pack(Kind::end, Event::prologue, 0, 0, 0)},
+                              {400, pack(Kind::end, Event::work_item, 0, 0, 0)}}));
   ASSERT_TRUE(timeline.ok());
   for (const EventTotal& total : summarize(timeline.value(), 20).events) {
     EXPECT_DOUBLE_EQ(total.cycles, total.event == Event::work_item ? 340 : 30);
